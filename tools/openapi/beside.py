@@ -5,7 +5,7 @@
 
 BENCH is the directory of `search_quality`. The servers of its dev corpus are offered over HTTP on this machine, listed once and not needed
 afterwards. Both configurations are started in turn, with all tools and vectors known and without a daemon. Of each description
-so many operations are tools that all have about a thousand. The last line lists those for `search_quality --with`, if `--tools FILE` is given.
+as many operations are tools as make a thousand in all. `--tools FILE` writes their definitions for `search_quality --with`.
 """
 
 import json

@@ -11,7 +11,7 @@ use futures_util::stream;
 use super::kept::{self, Program};
 use super::manual::Manual;
 use super::page::{FULLER, Page, Pages};
-use crate::config::{CommandLine, Stdio};
+use crate::config::{CommandLine, Stdio, program_name};
 use crate::upstream::{Run, UpstreamContext};
 
 /// The variables of every run: plain text, without a pager.
@@ -136,7 +136,7 @@ impl Help<'_> {
                 }
                 pages.insert(path, page);
             }
-            add_repeating(repeating, &mut pages);
+            add_repeating(repeating, program_name(&self.program.command), &mut pages);
             level = next;
         }
         if pages.is_empty() {
@@ -273,7 +273,7 @@ impl Help<'_> {
 }
 
 /// Adds subcommands whose help is that of the command above, if all of them are such: the program has one page for all.
-fn add_repeating(mut paths: Vec<Vec<String>>, pages: &mut Pages) {
+fn add_repeating(mut paths: Vec<Vec<String>>, program: &str, pages: &mut Pages) {
     paths.retain(|path| {
         let above = &path[..path.len() - 1];
         let mut others = pages.keys().filter(|known| known.len() == path.len());
@@ -281,7 +281,10 @@ fn add_repeating(mut paths: Vec<Vec<String>>, pages: &mut Pages) {
     });
     for path in paths {
         if let Some(parent) = pages.get(&path[..path.len() - 1]) {
-            let page = parent.without_commands();
+            let words: Vec<&str> = std::iter::once(program)
+                .chain(path.iter().map(String::as_str))
+                .collect();
+            let page = parent.shared_with(&words);
             pages.insert(path, page);
         }
     }

@@ -50,6 +50,8 @@ struct Manual {
     /// Options that the program takes, though its manual does not name them.
     #[serde(default)]
     unnamed: Vec<Row>,
+    #[serde(default)]
+    unnamed_commands: BTreeSet<String>,
 }
 
 /// An option: long spelling, short spelling, value, further spellings.
@@ -211,7 +213,12 @@ fn version_line(program: &str) -> Result<String, String> {
 fn argument(spelling: &str) -> String {
     let bare = spelling.trim_start_matches('-');
     let of_character = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    bare.chars().map(of_character).collect()
+    let name: String = bare.chars().map(of_character).collect();
+    // These have a meaning of their own as arguments.
+    match name.as_str() {
+        "args" | "stdin" => name + "_",
+        _ => name,
+    }
 }
 
 /// The value of an argument, in the words of the manuals' files.
@@ -308,7 +315,8 @@ fn measure(manual: &Manual, program: &Path) -> Quality {
 fn measure_commands(manual: &Manual, program: &Path, quality: &mut Quality) {
     let depth = json!({ "cli_depth": manual.subcommand.len() + 1 });
     let found = run(program, depth, &["tools", "it", "--json"]).map(|tools| names_of_tools(&tools));
-    let found = found.unwrap_or_default();
+    let mut found = found.unwrap_or_default();
+    found.retain(|name| !manual.unnamed_commands.contains(name));
     let there = manual
         .commands
         .iter()

@@ -108,7 +108,8 @@ impl Flag {
             .iter()
             .chain(&spec.metavar)
             .all(|word| is_metavar(word));
-        let is_text = !spec.more.is_empty() && !(are_values && spec.more.len() < 3);
+        let is_text =
+            !spec.more.is_empty() && !(are_values && spec.more.len() < 3) && !spec.is_attached;
         if long.is_none() && short.is_none() || is_text {
             return None;
         }
@@ -132,7 +133,7 @@ impl Flag {
                     is_optional: spec.is_optional,
                     is_attached: spec.is_attached,
                     choices: choices_of(metavar),
-                    more: spec.more.len(),
+                    more: if are_values { spec.more.len() } else { 0 },
                 });
             }
             (None, None) => {}
@@ -169,18 +170,37 @@ impl Flag {
         if value.choices.is_empty() {
             value.choices = choices_in(&self.about);
         }
+        // `The N argument can include a unit`
+        if value.kind == Kind::Integer
+            && ["a unit", "suffix"]
+                .iter()
+                .any(|words| lower.contains(words))
+        {
+            value.kind = Kind::Text;
+            return;
+        }
         if value.kind == Kind::Text && value.choices.is_empty() {
-            let default = ["(default ", "[default: ", "(default: "]
+            let default = ["(default ", "[default: ", "(default: ", "Default: "]
                 .iter()
                 .find_map(|open| {
                     let rest = &self.about[self.about.find(open)? + open.len()..];
-                    Some(rest.split([')', ']']).next().unwrap_or_default().trim())
+                    let end = [')', ']', ' '];
+                    Some(
+                        rest.split(end)
+                            .next()
+                            .unwrap_or_default()
+                            .trim_end_matches('.'),
+                    )
                 });
             let is_number =
                 |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-            if default.is_some_and(is_number) {
-                value.kind = Kind::Integer;
-            }
+            value.kind = match default.map(|text| (text, text.split_once('.'))) {
+                Some((text, None)) if is_number(text) => Kind::Integer,
+                Some((_, Some((whole, part)))) if is_number(whole) && is_number(part) => {
+                    Kind::Number
+                }
+                _ => Kind::Text,
+            };
         }
     }
 
@@ -248,6 +268,7 @@ impl Flag {
         self.long = self.long.take().or(other.long);
         self.short = self.short.take().or(other.short);
         if self.about.is_empty() {
+            self.value = self.value.take().or(other.value);
             self.about = other.about;
         }
     }
@@ -300,6 +321,14 @@ impl Flag {
     }
 }
 
+/// Whether a line is a flag with its text, or a line above some.
+pub(super) fn begins(line: &str) -> bool {
+    let text = split(line).1;
+    line.starts_with("---")
+        || line.starts_with('-')
+            && text.is_some_and(|text| !text.starts_with('[') && text.contains(' '))
+}
+
 /// The flags of a line that names several without texts, as find's help does: `-maxdepth LEVELS -mount`. `None` for other lines.
 pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -349,8 +378,11 @@ fn split_at(line: &str, column: usize) -> Option<(&str, Option<&str>)> {
     let (at, _) = line.char_indices().nth(column)?;
     let (spec, text) = line.split_at(at);
     // argparse: `--file FILE, --other FILE`, where the column may happen to be that of the value.
-    let is_gap =
-        spec.ends_with(' ') && !text.starts_with([' ', '-', '[', '<']) && !text.contains(", -");
+    let is_value = text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let is_gap = spec.ends_with(' ')
+        && !is_value
+        && !text.starts_with([' ', '-', '[', '<'])
+        && !text.contains(", -");
     is_gap.then(|| (spec.trim_end(), Some(text)))
 }
 
@@ -366,10 +398,13 @@ fn split(line: &str) -> (&str, Option<&str>) {
         }
         blanks = if c == ' ' { blanks + 1 } else { 0 };
         // curl separates value and text by one blank: `--cacert <file> CA certificate`.
-        let after = line[at..].strip_prefix("> ").filter(|_| depth == 0);
+        let mut ends = ["> ", "] ", "... "].iter();
+        let after = ends
+            .find_map(|end| line[at..].strip_prefix(end))
+            .filter(|_| depth == 0);
         if let Some(text) = after.filter(|text| text.starts_with(|c: char| c.is_ascii_uppercase()))
         {
-            return (line[..=at].trim(), Some(text.trim()));
+            return (line[..line.len() - text.len()].trim(), Some(text.trim()));
         }
         if blanks == 2 && depth <= 0 {
             let text = line[at..].trim();
@@ -478,17 +513,27 @@ impl Spec {
 
     fn name(&mut self, rest: &mut Peekable<Chars<'_>>) -> Option<()> {
         let mut name = String::new();
+        // The other spelling of `--colo[u]r`.
+        let mut variant: Option<String> = None;
         while let Some(c) = rest.peek().copied() {
             match c {
-                '[' if name == "--" => {
+                '[' if is_within_name(rest) => {
                     let inside = token(rest);
-                    if inside != "[no-]" && inside != "[no]" {
-                        return None;
+                    let inside = inside.trim_matches(['[', ']']);
+                    if name == "--" && matches!(inside, "no-" | "no") {
+                        self.is_negatable = true;
+                    } else {
+                        variant = Some(format!("{name}{inside}"));
                     }
-                    self.is_negatable = true;
                 }
                 '.' if name == "-" => {
                     name.push(c);
+                    rest.next();
+                }
+                // `--http1.1`
+                '.' if rest.clone().nth(1).is_some_and(|c| c.is_ascii_digit()) => {
+                    name.push(c);
+                    variant.iter_mut().for_each(|variant| variant.push(c));
                     rest.next();
                 }
                 '.' => break,
@@ -497,6 +542,7 @@ impl Spec {
                         && !(c == ':' && name.len() > 1) =>
                 {
                     name.push(c);
+                    variant.iter_mut().for_each(|variant| variant.push(c));
                     rest.next();
                 }
                 _ => break,
@@ -524,6 +570,7 @@ impl Spec {
             self.is_negatable = true;
         } else {
             self.names.push(name);
+            self.names.extend(variant);
         }
         match rest.peek() {
             Some('=') => {
@@ -594,6 +641,8 @@ impl Spec {
                 if known.trim_matches(['[', ']'])
                     == word.trim_matches(['[', ']', '.', ' ', ':']) => {}
             Some(_) if word.starts_with('[') => self.is_repeated = true,
+            // click: `INTEGER RANGE`
+            Some(known) if word == "RANGE" && matches!(known.as_str(), "INTEGER" | "FLOAT") => {}
             Some(_) => self.more.push(word.trim_end_matches(':').to_owned()),
         }
     }
@@ -604,7 +653,7 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
     let (mut text, mut depth, mut quote) = (String::new(), 0_i32, None);
     while let Some(c) = rest.peek().copied() {
         match c {
-            '\'' | '"' if quote.is_none() => quote = Some(c),
+            '\'' | '"' if quote.is_none() && text.is_empty() => quote = Some(c),
             c if quote == Some(c) => quote = None,
             '[' | '<' | '{' | '(' => depth += 1,
             ']' | '>' | '}' | ')' => depth -= 1,
@@ -616,6 +665,7 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
         text.push(c);
         rest.next();
         if depth == 0
+            && quote.is_none()
             && matches!(c, ']' | '>' | '}')
             && !matches!(rest.peek(), Some('.' | ':' | '=' | '@' | '[' | '<'))
         {
@@ -623,6 +673,15 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
         }
     }
     text
+}
+
+/// Whether the bracket that comes next stands within a spelling: `--colo[u]r`, `--[no-]color`.
+fn is_within_name(rest: &Peekable<Chars<'_>>) -> bool {
+    let mut rest = rest
+        .clone()
+        .skip(1)
+        .skip_while(|c| c.is_ascii_alphabetic() || *c == '-');
+    rest.next() == Some(']') && rest.next().is_some_and(|c| c.is_ascii_alphanumeric())
 }
 
 /// Whether the comma that comes next is followed by more of the word.

@@ -33,7 +33,7 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
 
 /// The text after the bullet of a list, where a flag follows: `o   --seq`.
 fn without_bullet(text: &str) -> &str {
-    let after = text.strip_prefix(['o', '*', '•', '○', '·']);
+    let after = text.strip_prefix(['o', 'O', '*', '•', '○', '·']);
     let flag = after
         .and_then(|rest| rest.strip_prefix("  "))
         .map(str::trim_start);
@@ -88,7 +88,7 @@ pub(super) fn heading(line: &Line, next: Option<&Line>) -> Option<Section> {
     let is_upper = text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
     let is_followed = next.is_some_and(|next| {
         next.indent > line.indent + 1
-            && (next.text.starts_with('-') || !commands(next, false).is_empty())
+            && (next.text.starts_with('-') || !commands(next, false, None).is_empty())
     });
     // `start a working area (see also: git help tutorial)`
     let title = text.split(" (").next().unwrap_or(text);
@@ -163,13 +163,18 @@ fn section(title: &str, is_plain: bool) -> Section {
 }
 
 /// The subcommands that a line names: name, text, and the column of the text. Without `is_certain`, they must be
-/// followed by a text in a column of its own.
-pub(super) fn commands(line: &Line, is_certain: bool) -> Vec<(String, String, Option<usize>)> {
+/// followed by a text in a column of its own. `column` is that of the texts before, where a single blank may precede the text.
+pub(super) fn commands(
+    line: &Line,
+    is_certain: bool,
+    column: Option<usize>,
+) -> Vec<(String, String, Option<usize>)> {
     let text = line.text.as_str();
     if text.starts_with('-') {
         return Vec::new();
     }
-    if let Some((head, about)) = columns(text) {
+    let at = column.and_then(|column| column.checked_sub(line.indent));
+    if let Some((head, about)) = columns(text).or_else(|| columns_at(text, at?)) {
         let at = Some(text.chars().count() - about.chars().count());
         let mut words = head.split([' ', ',']).filter(|word| !word.is_empty());
         let name = words
@@ -228,6 +233,14 @@ pub(super) fn columns(text: &str) -> Option<(&str, &str)> {
     let (head, rest) = text.split_once("  ")?;
     let rest = rest.trim();
     (!rest.is_empty()).then(|| (head.trim_end(), rest))
+}
+
+/// Splits a line where the texts of other lines begin.
+fn columns_at(text: &str, column: usize) -> Option<(&str, &str)> {
+    let (at, _) = text.char_indices().nth(column)?;
+    let (head, about) = text.split_at(at);
+    let is_gap = head.ends_with(' ') && about.starts_with(|c: char| c.is_ascii_uppercase());
+    is_gap.then(|| (head.trim_end(), about))
 }
 
 /// Whether a word can be the name of a subcommand.

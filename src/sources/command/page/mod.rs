@@ -97,6 +97,10 @@ struct Reader {
     has_groups: bool,
     /// The number of sections before.
     sections: usize,
+    /// Whether the line before is a flag's.
+    is_below_flag: bool,
+    /// Whether the next line has more indentation.
+    has_text: bool,
 }
 
 impl Page {
@@ -126,6 +130,8 @@ impl Page {
             has_begun: false,
             has_groups: false,
             sections: 0,
+            is_below_flag: false,
+            has_text: false,
         };
         for (index, line) in all.iter().enumerate() {
             if line.text.is_empty() {
@@ -133,7 +139,11 @@ impl Page {
                 continue;
             }
             let next = all[index + 1..].iter().find(|line| !line.text.is_empty());
+            let flags = reader.page.flags.len();
+            let below = all.get(index + 1).map(|line| line.indent);
+            reader.has_text = below.is_some_and(|indent| indent > line.indent);
             reader.line(line, next);
+            reader.is_below_flag = reader.page.flags.len() > flags;
             let has_begun = std::mem::take(&mut reader.has_begun);
             reader.after_blank = has_begun && reader.page.is_manual;
         }
@@ -196,10 +206,16 @@ impl Page {
         page
     }
 
-    /// The page of a subcommand of a program that has one page for all.
-    pub(super) fn without_commands(&self) -> Self {
+    /// The page of the command `words` of a program that has one page for all.
+    pub(super) fn shared_with(&self, words: &[&str]) -> Self {
+        let own = self.narrowed(words);
         Self {
-            flags: self.flags.clone(),
+            usage: own
+                .usage
+                .into_iter()
+                .filter(|usage| !self.usage.contains(usage))
+                .collect(),
+            flags: own.flags,
             ..Self::default()
         }
     }
@@ -372,7 +388,8 @@ impl Reader {
         if line.indent <= self.indent && !(is_new && self.page.usage.is_empty()) {
             return false;
         }
-        if line.text.starts_with('-') && line.text.contains("  ") {
+        if flag::begins(&line.text) {
+            self.begin(Section::Flags);
             return false;
         }
         // A line that begins as the first one does is another usage.
@@ -401,11 +418,11 @@ impl Reader {
             // In a manual, a line of a paragraph may begin with a flag.
             let is_paragraph = self.page.is_manual
                 && !self.after_blank
-                && !(matches!(self.last, Last::Flag) && line.indent == self.indent);
+                && !(self.is_below_flag && line.indent == self.indent);
             if is_text || is_deep || is_paragraph {
                 return false;
             }
-            if let Some(flags) = flag::table(&line.text) {
+            if let Some(flags) = flag::table(&line.text).filter(|_| !self.page.is_manual) {
                 self.page.flags.extend(flags);
                 self.column = None;
                 return self.at(Last::None, line);
@@ -442,7 +459,7 @@ impl Reader {
                     self.page.commands.extend(named);
                     return self.at(Last::None, line);
                 }
-                let found = layout::commands(line, is_certain);
+                let found = layout::commands(line, is_certain, self.column);
                 if found.is_empty() {
                     return false;
                 }
@@ -477,8 +494,10 @@ impl Reader {
 
     /// Notes a line of a manual page that may name a subcommand, whatever its section is about.
     fn list(&mut self, line: &Line) {
-        let is_readable =
-            self.page.is_manual && self.after_blank && self.section != Section::Ignored;
+        let is_readable = self.page.is_manual
+            && self.after_blank
+            && self.has_text
+            && self.section != Section::Ignored;
         let name = layout::command_with_usage(&line.text).filter(|_| is_readable);
         if let Some(name) = name {
             let list = self
@@ -498,7 +517,7 @@ impl Reader {
         if matches!(self.last, Last::Argument)
             && line.indent > self.indent
             && self.page.arguments.last().is_some_and(stands_for_commands)
-            && !layout::commands(line, true).is_empty()
+            && !layout::commands(line, true, None).is_empty()
         {
             self.begin(Section::Commands);
             return self.entry(line);
