@@ -599,17 +599,14 @@ fn help_that_names_its_manual_is_completed_by_it() {
         flags(&mut client, "full__list"),
         ["args", "format", "quiet", "stdin"]
     );
-    assert_eq!(
-        flags(&mut client, "other__list"),
-        ["args", "q", "stdin"]
-    );
+    assert_eq!(flags(&mut client, "other__list"), ["args", "q", "stdin"]);
     client.finish();
 }
 
 #[test]
 fn a_command_takes_from_a_shared_page_what_its_usage_names() {
     // Go's `go build --help` names the fuller `go help build`; git has one page for all commands of `stash`.
-    let script = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"help build \") printf 'usage: kit build [-o output] [packages]\\n\\n\\t-o output\\n\\t\\twhere to\\n\\t-gcflags '\"\\047[pattern=]arg list\\047\"'\\n\\t\\tfor the compiler\\n' ;;\n\"build --help \") printf \"usage: kit build [-o output] [packages]\\nRun 'kit help build' for details.\\n\" ;;\n\"stash --help \") printf 'usage: kit stash <command>\\n\\ncommands:\\n  drop   Drops\\n  push   Pushes\\n' ;;\n\"stash \"*) printf 'usage: kit stash drop [-q | --quiet] [<stash>]\\n   or: kit stash [push [-a | --all] [(-m | --message) <text>]]\\n\\noptions:\\n  -q, --quiet   say nothing\\n  -a, --all   all\\n  -m, --message <text>   the text\\n' ;;\n*) printf 'usage: kit <command>\\n\\ncommands:\\n  build   Builds\\n  stash   Keeps\\n' ;;\nesac\n";
+    let script = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"help build \") printf 'usage: kit build [-o output] [packages]\\n\\n\\t-o output\\n\\t\\twhere to\\n\\t-gcflags \\047[pattern=]arg list\\047\\n\\t\\tfor the compiler\\n' ;;\n\"build --help \") printf \"usage: kit build [-o output] [packages]\\nRun 'kit help build' for details.\\n\" ;;\n\"stash --help \") printf 'usage: kit stash <command>\\n\\ncommands:\\n  drop   Drops\\n  push   Pushes\\n' ;;\n\"stash \"*) printf 'usage: kit stash drop [-q | --quiet] [<stash>]\\n   or: kit stash [push [-a | --all] [(-m | --message) <text>]]\\n\\noptions:\\n  -q, --quiet   say nothing\\n  -a, --all   all\\n  -m, --message <text>   the text\\n' ;;\n*) printf 'usage: kit <command>\\n\\ncommands:\\n  build   Builds\\n  stash   Keeps\\n' ;;\nesac\n";
     let setup = Setup::new();
     let entry = json!({ "command": program(&setup, "kit", script), "cli": true });
     let setup = setup.entry("kit", &entry.to_string());
@@ -632,12 +629,14 @@ fn tables_of_names_several_spellings_and_several_values_are_read() {
     let script = "#!/bin/sh\ncase \"$1\" in --help) printf 'Usage: mix [options]\\n  -sS/sT: A scan\\n  --min-rate/max-rate <number>: The rate\\n  --colo[u]r=WHEN     always or never\\n  --arg a v        set a to v\\n  --length <N>     the length, which can have a unit\\n  --workers INTEGER RANGE  how many\\n' ;; *) printf '<%s>' \"$@\" ;; esac\n";
     let mut setup = setup;
     for (name, script) in [("ssl", ssl), ("mix", script)] {
-        let entry = json!({ "command": program(&setup, name, script), "cli": true, "cli_depth": 1 });
+        let entry =
+            json!({ "command": program(&setup, name, script), "cli": true, "cli_depth": 1 });
         setup = setup.entry(name, &entry.to_string());
     }
     assert_eq!(
         names(&setup, "ssl"),
-        ["ca", "ciphers", "cms", "md5", "sha1", "sha256", "x509"].map(|name| format!("ssl__{name}"))
+        ["ca", "ciphers", "cms", "md5", "sha1", "sha256", "x509"]
+            .map(|name| format!("ssl__{name}"))
     );
     let mut client = setup.connect();
     let flags = described(&mut client, "mix__mix")["inputSchema"]["properties"].clone();
@@ -663,7 +662,10 @@ fn tables_of_names_several_spellings_and_several_values_are_read() {
     ] {
         let refused = client.execute_with("mix__mix", &format!(r#"{{"arg": {values}}}"#));
         let said = refused.as_str();
-        assert!(said.contains(reason) || said.contains("at least 2"), "{said}");
+        assert!(
+            said.contains(reason) || said.contains("at least 2"),
+            "{said}"
+        );
     }
     client.finish();
 }
@@ -679,7 +681,8 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
         reply.json(&opened.to_string());
     });
     let body = json!({ "type": "object", "required": ["title"], "properties": { "title": { "type": "string" } } });
-    let owner = json!({ "name": "repo", "in": "path", "required": true, "schema": { "type": "string" } });
+    let owner =
+        json!({ "name": "repo", "in": "path", "required": true, "schema": { "type": "string" } });
     let description = json!({ "openapi": "3.0.3", "info": { "title": "Forge", "version": "1" }, "paths": {
         "/repos/{repo}/pulls": { "post": { "operationId": "pulls/create", "summary": "Create a pull request", "parameters": [owner],
             "requestBody": { "content": { "application/json": { "schema": body } } }, "responses": {} } },
@@ -689,7 +692,8 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
     std::fs::write(&file, description.to_string()).unwrap();
     let hub = "#!/bin/sh\ncase \"$*\" in\n--help) printf 'Usage: hub <command>\\n\\nCommands:\\n  pr-create   Open a pull request\\n' ;;\n*--help) printf 'Open a pull request.\\n\\nUsage: hub pr-create [flags]\\n\\nFlags:\\n  --title string   Its title\\n' ;;\n*) printf 'opened %s' \"$3\" ;;\nesac\n";
     let tool = |name: &str, about: &str| {
-        let definition = json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
+        let definition =
+            json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
         Server::new().tool_as(name, &definition.to_string(), [echo()])
     };
     let directory = setup.home().path("repository");
@@ -699,13 +703,24 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
     let setup = setup
         .entry("git", &git.to_string())
         .entry("hub", &hub.to_string())
-        .entry("forge", &json!({ "openapi": file, "base_url": web.url("") }).to_string())
-        .server("reviews", tool("create_pull_request", "Opens a pull request."))
+        .entry(
+            "forge",
+            &json!({ "openapi": file, "base_url": web.url("") }).to_string(),
+        )
+        .server(
+            "reviews",
+            tool("create_pull_request", "Opens a pull request."),
+        )
         .server("weather", tool("forecast", "The weather of tomorrow."))
         .server("mail", tool("send", "Sends a message."));
     let mut client = setup.connect();
     let found = client.search("open a pull request");
-    let kinds = ["git__request-pull", "hub__pr-create", "forge__pulls_create", "reviews__create_pull_request"];
+    let kinds = [
+        "git__request-pull",
+        "hub__pr-create",
+        "forge__pulls_create",
+        "reviews__create_pull_request",
+    ];
     for name in kinds {
         assert!(found.contains(name), "{name}: {found}");
     }
@@ -714,12 +729,26 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
     assert!(directory.join(".git").is_dir());
     let opened = text(&mut client, "hub__pr-create", r#"{"title": "a b"}"#);
     assert_eq!(opened, "opened a b");
-    let opened = text(&mut client, "forge__pulls_create", r#"{"repo": "x", "title": "a b"}"#);
-    assert!(opened.contains("a b") && opened.contains("/repos/x/pulls"), "{opened}");
-    for name in ["reviews__create_pull_request", "weather__forecast", "mail__send"] {
+    let opened = text(
+        &mut client,
+        "forge__pulls_create",
+        r#"{"repo": "x", "title": "a b"}"#,
+    );
+    assert!(
+        opened.contains("a b") && opened.contains("/repos/x/pulls"),
+        "{opened}"
+    );
+    for name in [
+        "reviews__create_pull_request",
+        "weather__forecast",
+        "mail__send",
+    ] {
         let answer = client.execute_with(name, r#"{"mark": 5}"#);
         assert!(answer.text().contains("mark"), "{name}: {}", answer.text());
     }
-    assert_eq!(text(&mut client, "notes__show", r#"{"id": "1"}"#), "<show>\n<1>\n");
+    assert_eq!(
+        text(&mut client, "notes__show", r#"{"id": "1"}"#),
+        "<show>\n<1>\n"
+    );
     client.finish();
 }

@@ -86,7 +86,7 @@ def main():
         interfaces = {}
         for path in descriptions:
             path = pathlib.Path(path).resolve()
-            interfaces[path.stem] = {"openapi": str(path), "base_url": "http://127.0.0.1:9"}
+            interfaces["api-" + path.stem] = {"openapi": str(path), "base_url": "http://127.0.0.1:9"}
         try:
             every = listed(program, environment(home, "interfaces", interfaces))
             share = MOST // len(interfaces)

@@ -120,9 +120,9 @@ impl Help<'_> {
                     continue;
                 };
                 let page = Page::read(text);
-                let parent = path.split_last().and_then(|(_, parent)| pages.get(parent));
                 // A program that does not know the subcommand prints the page of the command above.
-                if parent.is_some_and(|parent| *parent == page) {
+                let above = path.split_last().and_then(|(_, above)| texts.get(above));
+                if above.is_some_and(|above| Page::own(above) == Page::own(text)) {
                     repeating.push(path);
                     continue;
                 }

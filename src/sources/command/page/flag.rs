@@ -36,6 +36,8 @@ pub(in crate::sources::command) struct Value {
     pub(in crate::sources::command) is_attached: bool,
     /// The only values, if the page names them.
     pub(in crate::sources::command) choices: Vec<String>,
+    /// Whether it may have a unit, as a size and a speed have.
+    pub(in crate::sources::command) is_measure: bool,
     /// How many more values follow the first one: one for `--arg NAME VALUE`.
     pub(in crate::sources::command) more: usize,
 }
@@ -66,8 +68,11 @@ struct Spec {
 
 const INTEGERS: &[&str] = &[
     "int", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "integer", "n", "num",
-    "number", "count", "port", "lines", "level", "depth", "bytes", "cols", "columns", "seconds",
-    "secs", "nr", "jobs", "nlines", "intmax", "uintmax",
+    "number", "count", "port", "lines", "depth", "cols", "columns", "seconds", "secs", "nr",
+    "jobs", "nlines", "intmax", "uintmax",
+];
+const MEASURES: &[&str] = &[
+    "size", "speed", "rate", "bytes", "duration", "time", "level",
 ];
 const NUMBERS: &[&str] = &["float", "float32", "float64", "double", "decimal"];
 const LISTS: &[&str] = &[
@@ -133,6 +138,7 @@ impl Flag {
                     is_optional: spec.is_optional,
                     is_attached: spec.is_attached,
                     choices: choices_of(metavar),
+                    is_measure: word.split(['-', '_']).any(|part| MEASURES.contains(&part)),
                     more: if are_values { spec.more.len() } else { 0 },
                 });
             }
@@ -180,6 +186,9 @@ impl Flag {
             return;
         }
         if value.kind == Kind::Text && value.choices.is_empty() {
+            if value.is_measure {
+                return;
+            }
             let default = ["(default ", "[default: ", "(default: ", "Default: "]
                 .iter()
                 .find_map(|open| {
@@ -437,14 +446,20 @@ impl Spec {
         let mut rest = text.chars().peekable();
         // Whether a comma or a bar precedes.
         let mut is_listed = true;
+        // Whether a blank precedes: `-perm /mode` has one spelling.
+        let mut is_apart = true;
         while let Some(c) = rest.peek().copied() {
             match c {
+                '/' if !is_apart => {
+                    rest.next();
+                    spec.alternative(&mut rest);
+                    is_listed = true;
+                    continue;
+                }
                 ' ' | ',' | '|' | '/' => {
                     rest.next();
                     is_listed |= c != ' ';
-                    if c == '/' {
-                        spec.alternative(&mut rest);
-                    }
+                    is_apart = true;
                     continue;
                 }
                 '-' if spec.is_name_next(&rest, is_listed) => spec.name(&mut rest)?,
@@ -459,7 +474,7 @@ impl Spec {
                     }
                 }
             }
-            is_listed = false;
+            (is_listed, is_apart) = (false, false);
         }
         Some(spec)
     }

@@ -114,6 +114,13 @@ pub(super) fn manual_section(title: &str) -> Section {
     match title {
         "NAME" => Section::Name,
         "SYNOPSIS" => Section::Usage,
+        // `-ok: supported by POSIX`
+        _ if ["STANDARDS", "CONFORMING", "HISTORY", "COMPATIBILITY"]
+            .iter()
+            .any(|word| title.contains(word)) =>
+        {
+            Section::Ignored
+        }
         _ => match section(&title.to_lowercase(), true) {
             // Tables in running text name no subcommands.
             Section::Other | Section::About => Section::Flags,

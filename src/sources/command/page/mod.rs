@@ -106,9 +106,13 @@ struct Reader {
 impl Page {
     /// Reads a page, and the fuller ones that follow it after [`FULLER`].
     pub(super) fn read(text: &str) -> Self {
-        let mut pages = text.split(FULLER).map(Self::read_one);
-        let first = pages.next().unwrap_or_default();
-        pages.fold(first, Self::completed_by)
+        let fuller = text.split(FULLER).skip(1).map(Self::read_one);
+        fuller.fold(Self::own(text), Self::completed_by)
+    }
+
+    /// Reads a page without the fuller ones that follow it.
+    pub(super) fn own(text: &str) -> Self {
+        Self::read_one(text.split(FULLER).next().unwrap_or_default())
     }
 
     fn read_one(text: &str) -> Self {
