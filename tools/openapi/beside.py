@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures start and memory with the tools of the search benchmark alone, and with a thousand operations of interfaces as well.
+"""Measures start and memory with the tools of the search benchmark alone, and with the operations of interfaces as well.
 
     python3 tools/openapi/beside.py PROGRAM BENCH DESCRIPTION...
 
 BENCH is the directory of `search_quality`. The servers of its dev corpus are offered over HTTP on this machine, listed once and not needed
-afterwards. Both configurations are started in turn, with all tools and vectors known and without a daemon. Of each description
-as many operations are tools as make a thousand in all. `--tools FILE` writes their definitions for `search_quality --with`.
+afterwards. Both configurations are started in turn, with all tools and vectors known and without a daemon. `--tools FILE` writes
+the operations for `search_quality --with`.
 """
 
 import json
@@ -21,7 +21,6 @@ import time
 import sweep
 
 STARTS = 15
-MOST = 1000
 
 
 def offered(bench, port, home):
@@ -88,15 +87,9 @@ def main():
             path = pathlib.Path(path).resolve()
             interfaces["api-" + path.stem] = {"openapi": str(path), "base_url": "http://127.0.0.1:9"}
         try:
-            every = listed(program, environment(home, "interfaces", interfaces))
-            share = MOST // len(interfaces)
-            chosen = []
-            for name, entry in interfaces.items():
-                own = [tool for tool in every if tool["server"] == name][:share]
-                entry["include"] = [tool["definition"]["name"] for tool in own]
-                chosen += own
             if file:
-                pathlib.Path(file).write_text(json.dumps(chosen))
+                every = listed(program, environment(home, "interfaces", interfaces))
+                pathlib.Path(file).write_text(json.dumps(every))
             both = {"alone": environment(home, "alone", alone), "with": environment(home, "with", {**alone, **interfaces})}
             for name, variables in both.items():
                 count = len(listed(program, variables))
