@@ -17,6 +17,9 @@ use layout::{Line, Section, lines};
 /// The longest text of an entry, in characters.
 const LONGEST: usize = 400;
 
+/// A column in which no text begins.
+const NOWHERE: usize = usize::MAX;
+
 /// The pages of a program by subcommand: the words after the program; none for its own page.
 pub(super) type Pages = BTreeMap<Vec<String>, Page>;
 
@@ -387,6 +390,8 @@ impl Reader {
         }
         let is_new = self.page.usage.is_empty() || self.column.is_none();
         if self.after_blank && !is_new {
+            // Options may begin right of the usage.
+            self.column = Some(NOWHERE);
             return false;
         }
         if line.indent <= self.indent && !(is_new && self.page.usage.is_empty()) {
@@ -498,11 +503,14 @@ impl Reader {
 
     /// Notes a line of a manual page that may name a subcommand, whatever its section is about.
     fn list(&mut self, line: &Line) {
-        let is_readable = self.page.is_manual
-            && self.after_blank
-            && self.has_text
-            && self.section != Section::Ignored;
-        let name = layout::command_with_usage(&line.text).filter(|_| is_readable);
+        let is_readable =
+            self.page.is_manual && self.after_blank && self.section != Section::Ignored;
+        // A short name has its text in the same line.
+        let head = layout::columns(&line.text).map(|(head, _)| head);
+        let head = head.or(self.has_text.then_some(line.text.as_str()));
+        let name = head
+            .filter(|_| is_readable)
+            .and_then(layout::command_with_usage);
         if let Some(name) = name {
             let list = self
                 .page
