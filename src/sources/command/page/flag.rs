@@ -114,7 +114,7 @@ impl Flag {
             .chain(&spec.metavar)
             .all(|word| is_metavar(word));
         let is_text =
-            !spec.more.is_empty() && !(are_values && spec.more.len() < 3) && !spec.is_attached;
+            !(spec.more.is_empty() || spec.is_attached || are_values && spec.more.len() < 3);
         if long.is_none() && short.is_none() || is_text {
             return None;
         }

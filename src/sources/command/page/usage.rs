@@ -241,7 +241,8 @@ pub(super) fn all_spellings(lines: &[String]) -> Option<Vec<String>> {
         return None;
     }
     let words = text.split(|c: char| c.is_whitespace() || "[]()|=<>,".contains(c));
-    let spellings = words.filter(|word| word.starts_with('-') && word.trim_matches('-') != "");
+    let spellings =
+        words.filter(|word| word.starts_with('-') && !word.trim_matches('-').is_empty());
     Some(spellings.map(str::to_owned).collect())
 }
 
