@@ -674,7 +674,7 @@ fn tables_of_names_several_spellings_and_several_values_are_read() {
 #[test]
 fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
     use crate::support::http::HttpServer;
-    use crate::support::script::{Server, echo};
+    use crate::support::script::{Server, answer};
 
     let web = HttpServer::start(|request, reply| {
         let opened = json!({ "number": 7, "title": request.body["title"], "path": request.path });
@@ -694,7 +694,11 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
     let tool = |name: &str, about: &str| {
         let definition =
             json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
-        Server::new().tool_as(name, &definition.to_string(), [echo()])
+        Server::new().tool_as(
+            name,
+            &definition.to_string(),
+            [answer(&format!("did {name}"))],
+        )
     };
     let directory = setup.home().path("repository");
     std::fs::create_dir(&directory).unwrap();
@@ -744,7 +748,7 @@ fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
         "mail__send",
     ] {
         let answer = client.execute_with(name, r#"{"mark": 5}"#);
-        assert!(answer.text().contains("mark"), "{name}: {}", answer.text());
+        assert!(answer.text().contains("did "), "{name}: {}", answer.text());
     }
     assert_eq!(
         text(&mut client, "notes__show", r#"{"id": "1"}"#),
