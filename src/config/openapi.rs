@@ -4,8 +4,9 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{Glob, GlobBuilder, GlobMatcher};
 
 use super::error::EntryError;
 use super::reader::{At, Field, Members};
@@ -41,7 +42,9 @@ pub(crate) enum DescriptionLocation {
 pub(crate) struct OperationPattern {
     written: String,
     method: Option<String>,
-    matcher: GlobMatcher,
+    glob: Glob,
+    /// Compiled when a description is read: a start that needs none has no time for many patterns.
+    matcher: OnceLock<GlobMatcher>,
 }
 
 impl fmt::Debug for OperationPattern {
@@ -80,21 +83,21 @@ impl OperationPattern {
         Some(Self {
             written: written.to_owned(),
             method,
-            matcher: glob.compile_matcher(),
+            glob,
+            matcher: OnceLock::new(),
         })
     }
 
     /// Whether an operation matches.
     pub(crate) fn matches(&self, name: &str, method: &str, path: &str, tags: &[String]) -> bool {
+        let matcher = self.matcher.get_or_init(|| self.glob.compile_matcher());
         match &self.method {
-            Some(own) => {
-                (own == "*" || own.eq_ignore_ascii_case(method)) && self.matcher.is_match(path)
-            }
+            Some(own) => (own == "*" || own.eq_ignore_ascii_case(method)) && matcher.is_match(path),
             None => {
                 let mut all = [name, path]
                     .into_iter()
                     .chain(tags.iter().map(String::as_str));
-                all.any(|text| self.matcher.is_match(text))
+                all.any(|text| matcher.is_match(text))
             }
         }
     }

@@ -321,6 +321,11 @@ fn a_program_without_usable_help_costs_its_server_only_and_says_why() {
         ("silent", "#!/bin/sh\nexit 1\n", "prints no help"),
         ("words", "#!/bin/sh\necho 'hello world'\n", "prints no help"),
         (
+            "terminal",
+            "#!/bin/sh\n[ -t 0 ] || { echo 'needs a terminal' >&2; exit 1; }\necho 'Usage: terminal [-v]'\n",
+            "prints no help",
+        ),
+        (
             "floods",
             "#!/bin/sh\nyes 'Usage: floods'\n",
             "prints no help",
@@ -550,4 +555,204 @@ fn help_in_less_usual_styles_is_read() {
         "{flags}"
     );
     assert_eq!(flags["traceroute"]["description"], "Trace the path");
+}
+
+/// A program in `usr/bin` of the test's home, whose manuals are in `usr/share/man`.
+fn installed(setup: &Setup, name: &str, script: &str, manual: &str) -> String {
+    let (bin, man) = ("usr/bin", "usr/share/man/man1");
+    for directory in [bin, man] {
+        std::fs::create_dir_all(setup.home().path(directory)).unwrap();
+    }
+    std::fs::write(setup.home().path(&format!("{man}/{name}.1")), manual).unwrap();
+    program(setup, &format!("{bin}/{name}"), script)
+}
+
+#[test]
+fn help_that_names_its_manual_is_completed_by_it() {
+    if !crate::support::tool::has("man", "man-db") {
+        return;
+    }
+    let script = |see: &str| {
+        format!(
+            "#!/bin/sh\nprintf 'Usage: NAME [options] command\\n\\nOptions:\\n  -q   say nothing\\n\\nMost used commands:\\n  list   Lists\\n  show   Shows\\n\\n{see}\\n'\n"
+        )
+    };
+    let manual = ".TH X 1\n.SH NAME\nx \\- keeps notes\n.SH DESCRIPTION\nThese are its commands.\n.TP\nlist\nLists.\n.TP\nshow \\fINAME\\fR\nShows.\n.TP\ndrop \\fINAME\\fR\nDrops.\n.SH OPTIONS\n.TP\n\\fB\\-q\\fR, \\fB\\-\\-quiet\\fR\nSay nothing.\n.TP\n\\fB\\-\\-format\\fR=\\fIFORMAT\\fR\nThe format.\n";
+    let mut setup = Setup::new();
+    for (name, see) in [("full", "See full(1)."), ("other", "See the web.")] {
+        let path = installed(&setup, name, &script(see).replace("NAME", name), manual);
+        let entry = json!({ "command": path, "cli": true });
+        setup = setup.entry(name, &entry.to_string());
+    }
+    assert_eq!(
+        names(&setup, "full"),
+        ["full__drop", "full__list", "full__show"]
+    );
+    assert_eq!(names(&setup, "other"), ["other__list", "other__show"]);
+    let mut client = setup.connect();
+    let flags = |client: &mut Client, tool: &str| {
+        let properties = described(client, tool)["inputSchema"]["properties"].clone();
+        let names: Vec<String> = properties.as_object().unwrap().keys().cloned().collect();
+        names
+    };
+    assert_eq!(
+        flags(&mut client, "full__list"),
+        ["args", "format", "quiet", "stdin"]
+    );
+    assert_eq!(flags(&mut client, "other__list"), ["args", "q", "stdin"]);
+    client.finish();
+}
+
+#[test]
+fn a_command_takes_from_a_shared_page_what_its_usage_names() {
+    // Go's `go build --help` names the fuller `go help build`; git has one page for all commands of `stash`.
+    let script = "#!/bin/sh\ncase \"$1 $2 $3\" in\n\"help build \") printf 'usage: kit build [-o output] [packages]\\n\\n\\t-o output\\n\\t\\twhere to\\n\\t-gcflags \\047[pattern=]arg list\\047\\n\\t\\tfor the compiler\\n' ;;\n\"build --help \") printf \"usage: kit build [-o output] [packages]\\nRun 'kit help build' for details.\\n\" ;;\n\"stash --help \") printf 'usage: kit stash <command>\\n\\ncommands:\\n  drop   Drops\\n  push   Pushes\\n' ;;\n\"stash \"*) printf 'usage: kit stash drop [-q | --quiet] [<stash>]\\n   or: kit stash [push [-a | --all] [(-m | --message) <text>]]\\n\\noptions:\\n  -q, --quiet   say nothing\\n  -a, --all   all\\n  -m, --message <text>   the text\\n' ;;\n*) printf 'usage: kit <command>\\n\\ncommands:\\n  build   Builds\\n  stash   Keeps\\n' ;;\nesac\n";
+    let setup = Setup::new();
+    let entry = json!({ "command": program(&setup, "kit", script), "cli": true });
+    let setup = setup.entry("kit", &entry.to_string());
+    let mut client = setup.connect();
+    let mut flags = |tool: &str| {
+        let properties = described(&mut client, tool)["inputSchema"]["properties"].clone();
+        let names: Vec<String> = properties.as_object().unwrap().keys().cloned().collect();
+        names.join(" ")
+    };
+    assert_eq!(flags("kit__build"), "gcflags o packages stdin");
+    assert_eq!(flags("kit__stash_drop"), "quiet stash stdin");
+    assert_eq!(flags("kit__stash_push"), "all message stdin");
+    client.finish();
+}
+
+#[test]
+fn tables_of_names_several_spellings_and_several_values_are_read() {
+    let setup = Setup::new();
+    let ssl = "#!/bin/sh\n[ $# = 1 ] && printf 'Standard commands\\nca  ciphers  cms\\nx509  \\n\\nDigest commands (see dgst)\\nmd5  sha1  sha256\\n'\n";
+    let script = "#!/bin/sh\ncase \"$1\" in --help) printf 'Usage: mix [options]\\n  -sS/sT: A scan\\n  --min-rate/max-rate <number>: The rate\\n  --colo[u]r=WHEN     always or never\\n  --arg a v        set a to v\\n  --length <N>     the length, which can have a unit\\n  --workers INTEGER RANGE  how many\\n' ;; *) printf '<%s>' \"$@\" ;; esac\n";
+    let mut setup = setup;
+    for (name, script) in [("ssl", ssl), ("mix", script)] {
+        let entry =
+            json!({ "command": program(&setup, name, script), "cli": true, "cli_depth": 1 });
+        setup = setup.entry(name, &entry.to_string());
+    }
+    assert_eq!(
+        names(&setup, "ssl"),
+        ["ca", "ciphers", "cms", "md5", "sha1", "sha256", "x509"]
+            .map(|name| format!("ssl__{name}"))
+    );
+    let mut client = setup.connect();
+    let flags = described(&mut client, "mix__mix")["inputSchema"]["properties"].clone();
+    let kinds = [
+        ("sS", "boolean"),
+        ("sT", "boolean"),
+        ("min_rate", "integer"),
+        ("max_rate", "integer"),
+        ("color", "string"),
+        ("colour", "string"),
+        ("arg", "array"),
+        ("length", "string"),
+        ("workers", "integer"),
+    ];
+    for (name, kind) in kinds {
+        assert_eq!(flags[name]["type"], kind, "{name}: {flags}");
+    }
+    let called = text(&mut client, "mix__mix", r#"{"arg": ["a", "1", "b", "2"]}"#);
+    assert_eq!(called, "<--arg><a><1><--arg><b><2>");
+    for (values, reason) in [
+        (r#"["a"]"#, "2 values at a time"),
+        (r#"["a", "-x"]"#, "begins with `-`"),
+    ] {
+        let refused = client.execute_with("mix__mix", &format!(r#"{{"arg": {values}}}"#));
+        let said = refused.as_str();
+        assert!(
+            said.contains(reason) || said.contains("at least 2"),
+            "{said}"
+        );
+    }
+    client.finish();
+}
+
+/// The sum of the issue: a program of the system, two others, an interface and three servers, all found by one search.
+#[test]
+fn programs_interfaces_and_servers_are_found_by_one_search_and_called() {
+    use crate::support::http::HttpServer;
+    use crate::support::script::{Server, answer};
+
+    let web = HttpServer::start(|request, reply| {
+        let opened = json!({ "number": 7, "title": request.body["title"], "path": request.path });
+        reply.json(&opened.to_string());
+    });
+    let body = json!({ "type": "object", "required": ["title"], "properties": { "title": { "type": "string" } } });
+    let owner =
+        json!({ "name": "repo", "in": "path", "required": true, "schema": { "type": "string" } });
+    let description = json!({ "openapi": "3.0.3", "info": { "title": "Forge", "version": "1" }, "paths": {
+        "/repos/{repo}/pulls": { "post": { "operationId": "pulls/create", "summary": "Create a pull request", "parameters": [owner],
+            "requestBody": { "content": { "application/json": { "schema": body } } }, "responses": {} } },
+    } });
+    let setup = notes();
+    let file = setup.home().path("forge.json");
+    std::fs::write(&file, description.to_string()).unwrap();
+    let hub = "#!/bin/sh\ncase \"$*\" in\n--help) printf 'Usage: hub <command>\\n\\nCommands:\\n  pr-create   Open a pull request\\n' ;;\n*--help) printf 'Open a pull request.\\n\\nUsage: hub pr-create [flags]\\n\\nFlags:\\n  --title string   Its title\\n' ;;\n*) printf 'opened %s' \"$3\" ;;\nesac\n";
+    let tool = |name: &str, about: &str| {
+        let definition =
+            json!({ "name": name, "description": about, "inputSchema": { "type": "object" } });
+        Server::new().tool_as(
+            name,
+            &definition.to_string(),
+            [answer(&format!("did {name}"))],
+        )
+    };
+    let directory = setup.home().path("repository");
+    std::fs::create_dir(&directory).unwrap();
+    let git = json!({ "command": "git", "cli": true, "cli_only": ["init", "request-pull"], "cwd": directory });
+    let hub = json!({ "command": program(&setup, "hub", hub), "cli": true });
+    let setup = setup
+        .entry("git", &git.to_string())
+        .entry("hub", &hub.to_string())
+        .entry(
+            "forge",
+            &json!({ "openapi": file, "base_url": web.url("") }).to_string(),
+        )
+        .server(
+            "reviews",
+            tool("create_pull_request", "Opens a pull request."),
+        )
+        .server("weather", tool("forecast", "The weather of tomorrow."))
+        .server("mail", tool("send", "Sends a message."));
+    let mut client = setup.connect();
+    let found = client.search("open a pull request");
+    let kinds = [
+        "git__request-pull",
+        "hub__pr-create",
+        "forge__pulls_create",
+        "reviews__create_pull_request",
+    ];
+    for name in kinds {
+        assert!(found.contains(name), "{name}: {found}");
+    }
+    let made = text(&mut client, "git__init", "{}");
+    assert!(made.contains("Git repository"), "{made}");
+    assert!(directory.join(".git").is_dir());
+    let opened = text(&mut client, "hub__pr-create", r#"{"title": "a b"}"#);
+    assert_eq!(opened, "opened a b");
+    let opened = text(
+        &mut client,
+        "forge__pulls_create",
+        r#"{"repo": "x", "title": "a b"}"#,
+    );
+    assert!(
+        opened.contains("a b") && opened.contains("/repos/x/pulls"),
+        "{opened}"
+    );
+    for name in [
+        "reviews__create_pull_request",
+        "weather__forecast",
+        "mail__send",
+    ] {
+        let answer = client.execute_with(name, r#"{"mark": 5}"#);
+        assert!(answer.text().contains("did "), "{name}: {}", answer.text());
+    }
+    assert_eq!(
+        text(&mut client, "notes__show", r#"{"id": "1"}"#),
+        "<show>\n<1>\n"
+    );
+    client.finish();
 }

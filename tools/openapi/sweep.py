@@ -45,6 +45,11 @@ Loader.yaml_implicit_resolvers = {
 }
 
 
+# Texts for schemas with a pattern.
+TEXTS = ["1", "X", "xxx", "x-1", "a@example.org", "https://example.org/x", "2026-01-31", "2026-01-31T00:00:00Z", "0" * 32, "#000000",
+         "00000000-0000-4000-8000-000000000000"]
+
+
 def is_graphql(path):
     return path.name.endswith(".graphql.json")
 
@@ -135,7 +140,8 @@ def value(schema, depth=0):
         return True
     if kind == "null":
         return None
-    return "x" * max(1, min(schema.get("minLength", 1), 5000))
+    text = "x" * max(1, min(schema.get("minLength", 1), 5000))
+    return next((one for one in [text, *TEXTS] if regex.search(schema.get("pattern", ""), one)), text)
 
 
 class Session:

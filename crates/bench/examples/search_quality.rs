@@ -6,7 +6,9 @@
 //! the measures.
 //!
 //! With `--with FILE`, a second table has the same queries over each set and up to a thousand other tools, for example the
-//! operations of an interface: `mcpzip tools NAME --json --schemas > FILE`. `--quality-only` leaves out all but these tables.
+//! operations of an interface: `mcpzip tools NAME --json --schemas > FILE`. A third one leaves those out of the hits: it shows
+//! whether the set's own tools are still ranked as well, since no label knows the others. `--quality-only` leaves out all but
+//! these tables.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -125,6 +127,7 @@ fn main() -> anyhow::Result<()> {
             name,
             &read_corpus(corpus)?,
             &read_queries(queries)?,
+            None,
             runs.as_deref(),
             cache.as_deref(),
         )?;
@@ -132,16 +135,26 @@ fn main() -> anyhow::Result<()> {
     if let Some(with) = with {
         let others = read_listed(&with)?;
         println!("\nwith {} other tools, of {}", others.len(), with.display());
-        for (name, corpus, queries) in &sets {
-            let mut corpus = read_corpus(corpus)?;
-            corpus.extend(others.iter().cloned());
-            quality(
-                name,
-                &corpus,
-                &read_queries(queries)?,
-                None,
-                cache.as_deref(),
-            )?;
+        for is_own_only in [false, true] {
+            if is_own_only {
+                println!("\nthe same, without the others among the hits");
+            }
+            for (name, corpus, queries) in &sets {
+                let own = read_corpus(corpus)?;
+                let corpus: Vec<Document> = own.iter().chain(&others).cloned().collect();
+                let kept: HashSet<(&str, &str)> = own.iter().map(names).collect();
+                quality(
+                    name,
+                    &corpus,
+                    &read_queries(queries)?,
+                    is_own_only.then_some(&kept),
+                    runs.as_deref()
+                        .filter(|_| !is_own_only)
+                        .map(|runs| runs.join("with"))
+                        .as_deref(),
+                    cache.as_deref(),
+                )?;
+            }
         }
     }
     if arguments
@@ -169,28 +182,38 @@ fn main() -> anyhow::Result<()> {
     )
 }
 
+/// The server and the name of a tool.
+fn names(document: &Document) -> (&str, &str) {
+    (document.server.as_str(), document.tool.as_str())
+}
+
+/// Prints the measures of a set. Of the hits, only those in `kept` count, if it is given.
 fn quality(
     name: &str,
     corpus: &[Document],
     queries: &[Query],
+    kept: Option<&HashSet<(&str, &str)>>,
     runs: Option<&Path>,
     cache: Option<&Path>,
 ) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
-    let tools: HashSet<(&str, &str)> = corpus
-        .iter()
-        .map(|d| (d.server.as_str(), d.tool.as_str()))
-        .collect();
+    let tools: HashSet<(&str, &str)> = corpus.iter().map(names).collect();
     let mut kinds: BTreeMap<&str, Vec<Measures>> = BTreeMap::new();
     let mut all = Vec::new();
     let mut run = String::new();
     for query in queries {
-        let hits = search.search(&Request {
-            query: &query.query,
-            limit: LIMIT,
-            server: None,
-            without: &[],
-        })?;
+        let mut hits = search
+            .search(&Request {
+                query: &query.query,
+                limit: if kept.is_some() { corpus.len() } else { LIMIT },
+                server: None,
+                without: &[],
+            })?
+            .to_vec();
+        if let Some(kept) = kept {
+            hits.retain(|hit| kept.contains(&(hit.server.as_str(), hit.tool.as_str())));
+            hits.truncate(LIMIT);
+        }
         let results: Vec<_> = hits
             .iter()
             .map(|h| serde_json::json!({"server": h.server.as_str(), "tool": h.tool.as_str()}))

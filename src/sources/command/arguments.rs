@@ -95,6 +95,9 @@ fn add_flag(name: &str, flag: &Flag, value: &Value, line: &mut Vec<String>) -> R
         }
         return Ok(());
     };
+    if kind.more > 0 {
+        return add_several(name, spelling, kind.more + 1, value, line);
+    }
     let values = match value {
         Value::Array(values) if flag.is_repeated => values.iter().collect(),
         value => vec![value],
@@ -117,6 +120,33 @@ fn add_flag(name: &str, flag: &Flag, value: &Value, line: &mut Vec<String>) -> R
         } else {
             line.extend([spelling.clone(), value]);
         }
+    }
+    Ok(())
+}
+
+/// Adds a flag with `count` values, once for each group of as many.
+fn add_several(
+    name: &str,
+    spelling: &str,
+    count: usize,
+    value: &Value,
+    line: &mut Vec<String>,
+) -> Result<(), String> {
+    let values = texts(name, value)?;
+    if values.is_empty() || values.len() % count != 0 {
+        return Err(format!("`{name}` takes {count} values at a time"));
+    }
+    if let Some(value) = values
+        .iter()
+        .find(|value| value.starts_with('-') && *value != "-")
+    {
+        return Err(format!(
+            "`{name}`: `{value}` begins with `-`, and would be read as a flag"
+        ));
+    }
+    for group in values.chunks(count) {
+        line.push(spelling.to_owned());
+        line.extend_from_slice(group);
     }
     Ok(())
 }

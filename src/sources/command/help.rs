@@ -9,8 +9,9 @@ use futures_util::StreamExt as _;
 use futures_util::stream;
 
 use super::kept::{self, Program};
-use super::page::{Page, Pages};
-use crate::config::{CommandLine, Stdio};
+use super::manual::Manual;
+use super::page::{FULLER, Page, Pages};
+use crate::config::{CommandLine, Stdio, program_name};
 use crate::upstream::{Run, UpstreamContext};
 
 /// The variables of every run: plain text, without a pager.
@@ -43,6 +44,8 @@ const MOST: usize = 1000;
 /// The reading of a program's help.
 pub(super) struct Help<'a> {
     pub(super) program: &'a Stdio,
+    /// Its file.
+    pub(super) file: &'a Path,
     pub(super) command_line: &'a CommandLine,
     pub(super) context: &'a Arc<UpstreamContext>,
 }
@@ -117,9 +120,9 @@ impl Help<'_> {
                     continue;
                 };
                 let page = Page::read(text);
-                let parent = path.split_last().and_then(|(_, parent)| pages.get(parent));
                 // A program that does not know the subcommand prints the page of the command above.
-                if parent.is_some_and(|parent| *parent == page) {
+                let above = path.split_last().and_then(|(_, above)| texts.get(above));
+                if above.is_some_and(|above| Page::own(above) == Page::own(text)) {
                     repeating.push(path);
                     continue;
                 }
@@ -133,7 +136,7 @@ impl Help<'_> {
                 }
                 pages.insert(path, page);
             }
-            add_repeating(repeating, &mut pages);
+            add_repeating(repeating, program_name(&self.program.command), &mut pages);
             level = next;
         }
         if pages.is_empty() {
@@ -164,7 +167,7 @@ impl Help<'_> {
 
     /// The program's own help, with the list of all subcommands where the help names a way to it.
     async fn own_text(&self, directory: &Path) -> Option<String> {
-        let mut text = self.text(&[], directory).await?;
+        let mut text = self.own_page(&[], directory).await?;
         let ways: [(&str, &[&str], &str); 4] = [
             (" help -a", &["help", "-a"], "All commands"),
             ("commands with --list", &["--list"], "All commands"),
@@ -179,11 +182,36 @@ impl Help<'_> {
                 text.extend(more.map(|(more, _)| format!("\n\n{title}:\n{more}")));
             }
         }
-        Some(text)
+        Some(self.with_fuller(text, &[], directory).await)
     }
 
-    /// The help of a subcommand: the fullest of the pages that the program prints.
+    /// The help of a subcommand.
     async fn text(&self, path: &[String], directory: &Path) -> Option<String> {
+        let text = self.own_page(path, directory).await?;
+        Some(self.with_fuller(text, path, directory).await)
+    }
+
+    /// A page of help, with those that it names as fuller ones.
+    async fn with_fuller(&self, mut text: String, path: &[String], directory: &Path) -> String {
+        if self.command_line.help.is_some() || Page::read(&text).is_manual {
+            return text;
+        }
+        let other = [&["help".to_owned()], path].concat();
+        if !path.is_empty() && names(&text, &other.join(" ")) {
+            let fuller = self.run(&other, directory).await;
+            text.extend(fuller.map(|(fuller, _)| format!("{FULLER}{fuller}")));
+        }
+        let manual = Manual::of(&self.program.command, self.file, path);
+        if let Some(manual) = manual.filter(|manual| manual.is_named_in(&text)) {
+            let arguments = manual.arguments();
+            let fuller = self.run_as(&manual.program, &arguments, directory).await;
+            text.extend(fuller.map(|(fuller, _)| format!("{FULLER}{fuller}")));
+        }
+        text
+    }
+
+    /// The fullest of the pages that the program prints of a subcommand.
+    async fn own_page(&self, path: &[String], directory: &Path) -> Option<String> {
         let after = |word: &str| [path, &[word.to_owned()]].concat();
         let before = |word: &str| [&[word.to_owned()], path].concat();
         if let Some(help) = &self.command_line.help {
@@ -199,7 +227,7 @@ impl Help<'_> {
             {
                 best = Some((text, size));
             }
-            if best.as_ref().is_some_and(|(text, _)| is_enough(text, path)) {
+            if best.as_ref().is_some_and(|(text, _)| is_enough(text)) {
                 break;
             }
         }
@@ -208,8 +236,17 @@ impl Help<'_> {
 
     /// The text that a run prints, and the number of things that it describes.
     async fn run(&self, arguments: &[String], directory: &Path) -> Option<(String, usize)> {
+        self.run_as(self.program, arguments, directory).await
+    }
+
+    async fn run_as(
+        &self,
+        program: &Stdio,
+        arguments: &[String],
+        directory: &Path,
+    ) -> Option<(String, usize)> {
         let run = Run {
-            program: self.program,
+            program,
             arguments,
             variables: &PLAIN,
             directory: Some(directory),
@@ -236,7 +273,7 @@ impl Help<'_> {
 }
 
 /// Adds subcommands whose help is that of the command above, if all of them are such: the program has one page for all.
-fn add_repeating(mut paths: Vec<Vec<String>>, pages: &mut Pages) {
+fn add_repeating(mut paths: Vec<Vec<String>>, program: &str, pages: &mut Pages) {
     paths.retain(|path| {
         let above = &path[..path.len() - 1];
         let mut others = pages.keys().filter(|known| known.len() == path.len());
@@ -244,17 +281,25 @@ fn add_repeating(mut paths: Vec<Vec<String>>, pages: &mut Pages) {
     });
     for path in paths {
         if let Some(parent) = pages.get(&path[..path.len() - 1]) {
-            let page = parent.without_commands();
+            let words: Vec<&str> = std::iter::once(program)
+                .chain(path.iter().map(String::as_str))
+                .collect();
+            let page = parent.shared_with(&words);
             pages.insert(path, page);
         }
     }
 }
 
 /// Whether no other way to print the help needs to be tried.
-fn is_enough(text: &str, path: &[String]) -> bool {
+fn is_enough(text: &str) -> bool {
     let page = Page::read(text);
-    // `go build --help` names `go help build`.
-    let other = format!("help {}", path.join(" "));
-    let names_other = !path.is_empty() && page.flags.is_empty() && text.contains(&other);
-    !page.usage.is_empty() && !page.is_manual && !names_other
+    !page.usage.is_empty() && !page.is_manual
+}
+
+/// Whether a text has these words, as `go build --help` has `go help build`.
+fn names(text: &str, words: &str) -> bool {
+    let is_end =
+        |rest: &str| !rest.starts_with(|c: char| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    let mut found = text.match_indices(words);
+    found.any(|(at, _)| is_end(&text[at + words.len()..]))
 }

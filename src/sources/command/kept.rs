@@ -23,7 +23,12 @@ pub(super) struct Program {
     changed: u128,
     arguments: Vec<String>,
     help: Option<String>,
+    /// The way in which its help was asked for.
+    way: u8,
 }
+
+/// The way in which help is asked for now. Texts that were got another way are not used.
+const WAY: u8 = 2;
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
@@ -46,6 +51,7 @@ impl Program {
             changed: changed.map_or(0, |time| time.as_nanos()),
             arguments: program.args.clone(),
             help: command_line.help.clone(),
+            way: WAY,
         }
     }
 

@@ -1,11 +1,12 @@
 //! A program whose subcommands are tools (`"cli": true`).
 //!
-//! The tools come from the program's own help (`help.rs` runs it, `page/` reads it, `tools.rs` makes definitions). A call
+//! The tools come from the program's own help (`help.rs` runs it, `manual.rs` finds its manual page, `page/` reads both, `tools.rs` makes definitions). A call
 //! starts the program with a list of arguments (`arguments.rs`); no shell takes part.
 
 mod arguments;
 mod help;
 mod kept;
+mod manual;
 mod page;
 mod tools;
 
@@ -89,6 +90,7 @@ impl CommandSource {
         let tools = if self.command_line.tools.is_empty() {
             let help = Help {
                 program: &self.program,
+                file: &self.file,
                 command_line: &self.command_line,
                 context: &self.context,
             };

@@ -241,6 +241,8 @@ fn subcommand(
     about: &str,
     command_line: &CommandLine,
 ) -> Tool {
+    let own = page.map(|page| page.narrowed(words));
+    let page = own.as_ref();
     let (mut properties, mut required) = (Map::new(), Vec::new());
     let mut flags = Vec::new();
     for flag in page.map(|page| &page.flags).into_iter().flatten() {
@@ -362,10 +364,12 @@ fn schema_of(flag: &Flag) -> Value {
                 // `true` is the flag without a value.
                 one = json!({ "anyOf": [one, { "const": true }] });
             }
-            if flag.is_repeated {
-                json!({ "type": "array", "items": one })
-            } else {
-                one
+            match value.more {
+                0 if flag.is_repeated => json!({ "type": "array", "items": one }),
+                0 => one,
+                more => {
+                    json!({ "type": "array", "items": { "type": "string" }, "minItems": more + 1 })
+                }
             }
         }
     };

@@ -36,6 +36,10 @@ pub(in crate::sources::command) struct Value {
     pub(in crate::sources::command) is_attached: bool,
     /// The only values, if the page names them.
     pub(in crate::sources::command) choices: Vec<String>,
+    /// Whether it may have a unit, as a size and a speed have.
+    pub(in crate::sources::command) is_measure: bool,
+    /// How many more values follow the first one: one for `--arg NAME VALUE`.
+    pub(in crate::sources::command) more: usize,
 }
 
 /// The type of a value.
@@ -58,14 +62,17 @@ struct Spec {
     is_repeated: bool,
     /// The default of `--name=default:`, as kubectl writes it.
     default: Option<String>,
-    /// It takes several values at once.
-    is_several: bool,
+    /// The further words after the value.
+    more: Vec<String>,
 }
 
 const INTEGERS: &[&str] = &[
     "int", "int32", "int64", "uint", "uint8", "uint16", "uint32", "uint64", "integer", "n", "num",
-    "number", "count", "port", "lines", "level", "depth", "bytes", "cols", "columns", "seconds",
-    "secs", "nr", "jobs", "nlines",
+    "number", "count", "port", "lines", "depth", "cols", "columns", "seconds", "secs", "nr",
+    "jobs", "nlines", "intmax", "uintmax",
+];
+const MEASURES: &[&str] = &[
+    "size", "speed", "rate", "bytes", "duration", "time", "level",
 ];
 const NUMBERS: &[&str] = &["float", "float32", "float64", "double", "decimal"];
 const LISTS: &[&str] = &[
@@ -90,7 +97,8 @@ impl Flag {
             both => both,
         };
         let column = text.map(|text| line.chars().count() - text.chars().count());
-        let spec = Spec::read(spec)?;
+        let mut spec = Spec::read(spec)?;
+        spec.drop_glued();
         let mut longs = spec.names.iter().filter(|name| name.len() > 2);
         let long = longs.next();
         let mut shorts = spec.names.iter().filter(|name| name.len() == 2);
@@ -99,7 +107,15 @@ impl Flag {
             Some(_) => longs.cloned().collect(),
             None => shorts.cloned().collect(),
         };
-        if long.is_none() && short.is_none() || spec.is_several {
+        // More words than values are running text.
+        let are_values = spec
+            .more
+            .iter()
+            .chain(&spec.metavar)
+            .all(|word| is_metavar(word));
+        let is_text =
+            !(spec.more.is_empty() || spec.is_attached || are_values && spec.more.len() < 3);
+        if long.is_none() && short.is_none() || is_text {
             return None;
         }
         let mut flag = Self {
@@ -122,6 +138,8 @@ impl Flag {
                     is_optional: spec.is_optional,
                     is_attached: spec.is_attached,
                     choices: choices_of(metavar),
+                    is_measure: word.split(['-', '_']).any(|part| MEASURES.contains(&part)),
+                    more: if are_values { spec.more.len() } else { 0 },
                 });
             }
             (None, None) => {}
@@ -158,18 +176,40 @@ impl Flag {
         if value.choices.is_empty() {
             value.choices = choices_in(&self.about);
         }
+        // `The N argument can include a unit`
+        if value.kind == Kind::Integer
+            && ["a unit", "suffix"]
+                .iter()
+                .any(|words| lower.contains(words))
+        {
+            value.kind = Kind::Text;
+            return;
+        }
         if value.kind == Kind::Text && value.choices.is_empty() {
-            let default = ["(default ", "[default: ", "(default: "]
+            if value.is_measure {
+                return;
+            }
+            let default = ["(default ", "[default: ", "(default: ", "Default: "]
                 .iter()
                 .find_map(|open| {
                     let rest = &self.about[self.about.find(open)? + open.len()..];
-                    Some(rest.split([')', ']']).next().unwrap_or_default().trim())
+                    let end = [')', ']', ' '];
+                    Some(
+                        rest.split(end)
+                            .next()
+                            .unwrap_or_default()
+                            .trim_end_matches('.'),
+                    )
                 });
             let is_number =
                 |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
-            if default.is_some_and(is_number) {
-                value.kind = Kind::Integer;
-            }
+            value.kind = match default.map(|text| (text, text.split_once('.'))) {
+                Some((text, None)) if is_number(text) => Kind::Integer,
+                Some((_, Some((whole, part)))) if is_number(whole) && is_number(part) => {
+                    Kind::Number
+                }
+                _ => Kind::Text,
+            };
         }
     }
 
@@ -216,11 +256,53 @@ impl Flag {
             long: is_long.then(|| name.to_owned()),
             short: (!is_long).then(|| name.to_owned()),
             value: metavar.map(|metavar| Value {
-                kind: kind(&metavar.to_lowercase()),
+                kind: kind(metavar.trim_matches(['<', '>']).to_lowercase().as_str()),
+                choices: choices_of(metavar),
                 ..Value::default()
             }),
             ..Self::default()
         }
+    }
+
+    /// The flag, which may be given several times or not.
+    pub(super) fn repeated(self, is_repeated: bool) -> Self {
+        Self {
+            is_repeated,
+            ..self
+        }
+    }
+
+    /// Takes from the same flag of a fuller page the spellings and the text that are missing.
+    pub(super) fn complete(&mut self, other: Self) {
+        self.long = self.long.take().or(other.long);
+        self.short = self.short.take().or(other.short);
+        if self.about.is_empty() {
+            self.value = self.value.take().or(other.value);
+            self.about = other.about;
+        }
+    }
+
+    /// Takes the value that the usage gives to the same flag.
+    pub(super) fn take_value(&mut self, of_usage: Self) {
+        if self.value.is_none() && of_usage.value.is_some() {
+            self.value = of_usage.value;
+            self.is_repeated = of_usage.is_repeated;
+        }
+    }
+
+    /// Whether the other flag is `--no-NAME` of this switch, which is then known to have it.
+    pub(super) fn is_negated_by(&mut self, other: &Self) -> bool {
+        let positive = other
+            .long
+            .as_deref()
+            .and_then(|long| long.strip_prefix("--no-"));
+        let own = self
+            .long
+            .as_deref()
+            .and_then(|long| long.strip_prefix("--"));
+        let is_same = self.value.is_none() && positive.is_some() && positive == own;
+        self.is_negatable |= is_same;
+        is_same
     }
 
     /// Leaves the short spelling alone, as a switch. Returns whether there is one.
@@ -248,6 +330,14 @@ impl Flag {
     }
 }
 
+/// Whether a line is a flag with its text, or a line above some.
+pub(super) fn begins(line: &str) -> bool {
+    let text = split(line).1;
+    line.starts_with("---")
+        || line.starts_with('-')
+            && text.is_some_and(|text| !text.starts_with('[') && text.contains(' '))
+}
+
 /// The flags of a line that names several without texts, as find's help does: `-maxdepth LEVELS -mount`. `None` for other lines.
 pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -271,7 +361,14 @@ pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
             [name] => flags.push(Flag::of_usage(name, None)),
             // `N` may be `+N` there.
             [name, _] => flags.push(Flag::of_usage(name, Some(""))),
-            // Several values at once are no argument.
+            [name, values @ ..] if values.iter().all(|value| is_metavar(value)) => {
+                let mut flag = Flag::of_usage(name, Some(""));
+                if let Some(value) = &mut flag.value {
+                    value.more = values.len() - 1;
+                }
+                flags.push(flag);
+            }
+            // A command up to a `;` is no argument: it would make the tool a shell.
             _ => {}
         }
     }
@@ -290,8 +387,11 @@ fn split_at(line: &str, column: usize) -> Option<(&str, Option<&str>)> {
     let (at, _) = line.char_indices().nth(column)?;
     let (spec, text) = line.split_at(at);
     // argparse: `--file FILE, --other FILE`, where the column may happen to be that of the value.
-    let is_gap =
-        spec.ends_with(' ') && !text.starts_with([' ', '-', '[', '<']) && !text.contains(", -");
+    let is_value = text.chars().all(|c| c.is_ascii_uppercase() || c == '_');
+    let is_gap = spec.ends_with(' ')
+        && !is_value
+        && !text.starts_with([' ', '-', '[', '<'])
+        && !text.contains(", -");
     is_gap.then(|| (spec.trim_end(), Some(text)))
 }
 
@@ -307,10 +407,13 @@ fn split(line: &str) -> (&str, Option<&str>) {
         }
         blanks = if c == ' ' { blanks + 1 } else { 0 };
         // curl separates value and text by one blank: `--cacert <file> CA certificate`.
-        let after = line[at..].strip_prefix("> ").filter(|_| depth == 0);
+        let mut ends = ["> ", "] ", "... "].iter();
+        let after = ends
+            .find_map(|end| line[at..].strip_prefix(end))
+            .filter(|_| depth == 0);
         if let Some(text) = after.filter(|text| text.starts_with(|c: char| c.is_ascii_uppercase()))
         {
-            return (line[..=at].trim(), Some(text.trim()));
+            return (line[..line.len() - text.len()].trim(), Some(text.trim()));
         }
         if blanks == 2 && depth <= 0 {
             let text = line[at..].trim();
@@ -341,35 +444,111 @@ impl Spec {
     fn read(text: &str) -> Option<Self> {
         let mut spec = Self::default();
         let mut rest = text.chars().peekable();
+        // Whether a comma or a bar precedes.
+        let mut is_listed = true;
+        // Whether a blank precedes: `-perm /mode` has one spelling.
+        let mut is_apart = true;
         while let Some(c) = rest.peek().copied() {
             match c {
+                '/' if !is_apart => {
+                    rest.next();
+                    spec.alternative(&mut rest);
+                    is_listed = true;
+                    continue;
+                }
                 ' ' | ',' | '|' | '/' => {
                     rest.next();
+                    is_listed |= c != ' ';
+                    is_apart = true;
+                    continue;
                 }
-                '-' => spec.name(&mut rest)?,
+                '-' if spec.is_name_next(&rest, is_listed) => spec.name(&mut rest)?,
                 _ if spec.names.is_empty() => return None,
                 _ => {
                     let word = token(&mut rest);
-                    spec.word(&word);
+                    // `--color / -C and --monochrome / -M`
+                    let is_between = ["and", "or"].contains(&word.as_str())
+                        && rest.clone().find(|c| *c != ' ') == Some('-');
+                    if !is_between {
+                        spec.word(&word);
+                    }
                 }
             }
+            (is_listed, is_apart) = (false, false);
         }
         Some(spec)
     }
 
+    /// Whether the dash that comes next begins a spelling. In `-perm -mode` it begins a value.
+    fn is_name_next(&self, rest: &Peekable<Chars<'_>>, is_listed: bool) -> bool {
+        let word: String = rest.clone().take_while(|c| !" ,|/=".contains(*c)).collect();
+        let is_usual = word.starts_with("--") || word.len() == 2;
+        let is_after_long = self
+            .names
+            .last()
+            .is_some_and(|name| name.len() > 2 && !name.starts_with("--"));
+        is_usual || is_listed || !is_after_long
+    }
+
+    /// Takes a spelling without dashes that follows a `/`: `-sS/sT`, `--min-rate/max-rate`.
+    fn alternative(&mut self, rest: &mut Peekable<Chars<'_>>) {
+        let word: String = rest
+            .clone()
+            .take_while(|c| c.is_ascii_alphanumeric() || *c == '-')
+            .collect();
+        let Some(last) = self.names.last().filter(|_| self.metavar.is_none()) else {
+            return;
+        };
+        let bare = last.trim_start_matches('-');
+        let dashes = &last[..last.len() - bare.len()];
+        let is_alike = match dashes {
+            "--" => word.starts_with(|c: char| c.is_ascii_lowercase()) && bare.contains('-'),
+            _ => bare.len() > 1 && word.len() == bare.len() && !word.starts_with('-'),
+        };
+        if is_alike {
+            self.names.push(format!("{dashes}{word}"));
+            rest.nth(word.len() - 1);
+        }
+    }
+
+    /// Drops `-Lfile` beside `-L file`.
+    fn drop_glued(&mut self) {
+        let shorts: Vec<String> = self
+            .names
+            .iter()
+            .filter(|name| name.len() == 2)
+            .cloned()
+            .collect();
+        self.names.retain(|name| {
+            name.starts_with("--")
+                || name.len() == 2
+                || !shorts.iter().any(|short| name.starts_with(short))
+        });
+    }
+
     fn name(&mut self, rest: &mut Peekable<Chars<'_>>) -> Option<()> {
         let mut name = String::new();
+        // The other spelling of `--colo[u]r`.
+        let mut variant: Option<String> = None;
         while let Some(c) = rest.peek().copied() {
             match c {
-                '[' if name == "--" => {
+                '[' if is_within_name(rest) => {
                     let inside = token(rest);
-                    if inside != "[no-]" && inside != "[no]" {
-                        return None;
+                    let inside = inside.trim_matches(['[', ']']);
+                    if name == "--" && matches!(inside, "no-" | "no") {
+                        self.is_negatable = true;
+                    } else {
+                        variant = Some(format!("{name}{inside}"));
                     }
-                    self.is_negatable = true;
                 }
                 '.' if name == "-" => {
                     name.push(c);
+                    rest.next();
+                }
+                // `--http1.1`
+                '.' if rest.clone().nth(1).is_some_and(|c| c.is_ascii_digit()) => {
+                    name.push(c);
+                    variant.iter_mut().for_each(|variant| variant.push(c));
                     rest.next();
                 }
                 '.' => break,
@@ -378,6 +557,7 @@ impl Spec {
                         && !(c == ':' && name.len() > 1) =>
                 {
                     name.push(c);
+                    variant.iter_mut().for_each(|variant| variant.push(c));
                     rest.next();
                 }
                 _ => break,
@@ -405,6 +585,7 @@ impl Spec {
             self.is_negatable = true;
         } else {
             self.names.push(name);
+            self.names.extend(variant);
         }
         match rest.peek() {
             Some('=') => {
@@ -472,9 +653,12 @@ impl Spec {
             }
             // `-f FILE, --file FILE` has it twice; argparse writes `--x A [A ...]`.
             Some(known)
-                if known.trim_matches(['[', ']']) == word.trim_matches(['[', ']', '.', ' ']) => {}
+                if known.trim_matches(['[', ']'])
+                    == word.trim_matches(['[', ']', '.', ' ', ':']) => {}
             Some(_) if word.starts_with('[') => self.is_repeated = true,
-            Some(_) => self.is_several = true,
+            // click: `INTEGER RANGE`
+            Some(known) if word == "RANGE" && matches!(known.as_str(), "INTEGER" | "FLOAT") => {}
+            Some(_) => self.more.push(word.trim_end_matches(':').to_owned()),
         }
     }
 }
@@ -484,7 +668,7 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
     let (mut text, mut depth, mut quote) = (String::new(), 0_i32, None);
     while let Some(c) = rest.peek().copied() {
         match c {
-            '\'' | '"' if quote.is_none() => quote = Some(c),
+            '\'' | '"' if quote.is_none() && text.is_empty() => quote = Some(c),
             c if quote == Some(c) => quote = None,
             '[' | '<' | '{' | '(' => depth += 1,
             ']' | '>' | '}' | ')' => depth -= 1,
@@ -496,6 +680,7 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
         text.push(c);
         rest.next();
         if depth == 0
+            && quote.is_none()
             && matches!(c, ']' | '>' | '}')
             && !matches!(rest.peek(), Some('.' | ':' | '=' | '@' | '[' | '<'))
         {
@@ -505,9 +690,26 @@ fn token(rest: &mut Peekable<Chars<'_>>) -> String {
     text
 }
 
+/// Whether the bracket that comes next stands within a spelling: `--colo[u]r`, `--[no-]color`.
+fn is_within_name(rest: &Peekable<Chars<'_>>) -> bool {
+    let mut rest = rest
+        .clone()
+        .skip(1)
+        .skip_while(|c| c.is_ascii_alphabetic() || *c == '-');
+    rest.next() == Some(']') && rest.next().is_some_and(|c| c.is_ascii_alphanumeric())
+}
+
 /// Whether the comma that comes next is followed by more of the word.
 fn is_in_word(rest: &Peekable<Chars<'_>>) -> bool {
     rest.clone().nth(1).is_some_and(char::is_alphanumeric)
+}
+
+/// Whether a word stands for a value: `<file>`, `FILE`, `a`.
+fn is_metavar(word: &str) -> bool {
+    let is_bracketed = word.starts_with('<') && word.ends_with('>');
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-');
+    let is_short = word.len() == 1 || !word.chars().any(char::is_lowercase);
+    is_bracketed || is_short && !word.is_empty() && word.chars().all(is_plain)
 }
 
 fn kind(word: &str) -> Kind {

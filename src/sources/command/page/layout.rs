@@ -31,6 +31,15 @@ pub(super) fn lines(text: &str) -> Vec<Line> {
     plain.lines().map(line).collect()
 }
 
+/// The text after the bullet of a list, where a flag follows: `o   --seq`.
+fn without_bullet(text: &str) -> &str {
+    let after = text.strip_prefix(['o', 'O', '*', '•', '○', '·']);
+    let flag = after
+        .and_then(|rest| rest.strip_prefix("  "))
+        .map(str::trim_start);
+    flag.filter(|rest| rest.starts_with('-')).unwrap_or(text)
+}
+
 fn line(written: &str) -> Line {
     let mut text = String::with_capacity(written.len());
     for c in written.chars() {
@@ -50,7 +59,7 @@ fn line(written: &str) -> Line {
     let trimmed = text.trim_start();
     Line {
         indent: text.chars().count() - trimmed.chars().count(),
-        text: trimmed.trim_end().to_owned(),
+        text: without_bullet(trimmed.trim_end()).to_owned(),
     }
 }
 
@@ -79,11 +88,14 @@ pub(super) fn heading(line: &Line, next: Option<&Line>) -> Option<Section> {
     let is_upper = text.chars().any(char::is_uppercase) && !text.chars().any(char::is_lowercase);
     let is_followed = next.is_some_and(|next| {
         next.indent > line.indent + 1
-            && (next.text.starts_with('-') || !commands(next, false).is_empty())
+            && (next.text.starts_with('-') || !commands(next, false, None).is_empty())
     });
-    let is_heading = has_colon && words <= 10 || is_upper && words <= 6 || is_followed;
     // `start a working area (see also: git help tutorial)`
     let title = text.split(" (").next().unwrap_or(text);
+    // A table without indentation, as openssl has them.
+    let is_table = title.ends_with("commands")
+        && next.is_some_and(|next| table(&next.text).is_some_and(|cells| cells.len() > 2));
+    let is_heading = has_colon && words <= 10 || is_upper && words <= 6 || is_followed || is_table;
     is_heading.then(|| section(&title.to_lowercase(), has_colon || is_upper))
 }
 
@@ -102,6 +114,13 @@ pub(super) fn manual_section(title: &str) -> Section {
     match title {
         "NAME" => Section::Name,
         "SYNOPSIS" => Section::Usage,
+        // `-ok: supported by POSIX`
+        _ if ["STANDARDS", "CONFORMING", "HISTORY", "COMPATIBILITY"]
+            .iter()
+            .any(|word| title.contains(word)) =>
+        {
+            Section::Ignored
+        }
         _ => match section(&title.to_lowercase(), true) {
             // Tables in running text name no subcommands.
             Section::Other | Section::About => Section::Flags,
@@ -151,23 +170,18 @@ fn section(title: &str, is_plain: bool) -> Section {
 }
 
 /// The subcommands that a line names: name, text, and the column of the text. Without `is_certain`, they must be
-/// followed by a text in a column of its own.
-pub(super) fn commands(line: &Line, is_certain: bool) -> Vec<(String, String, Option<usize>)> {
+/// followed by a text in a column of its own. `column` is that of the texts before, where a single blank may precede the text.
+pub(super) fn commands(
+    line: &Line,
+    is_certain: bool,
+    column: Option<usize>,
+) -> Vec<(String, String, Option<usize>)> {
     let text = line.text.as_str();
     if text.starts_with('-') {
         return Vec::new();
     }
-    // Names in columns, without texts.
-    let cells: Vec<&str> = text
-        .split("  ")
-        .map(str::trim)
-        .filter(|cell| !cell.is_empty())
-        .collect();
-    if is_certain && cells.len() > 2 && cells.iter().all(|cell| is_command(cell)) {
-        let named = |name: &&str| ((*name).to_owned(), String::new(), None);
-        return cells.iter().map(named).collect();
-    }
-    if let Some((head, about)) = columns(text) {
+    let at = column.and_then(|column| column.checked_sub(line.indent));
+    if let Some((head, about)) = columns(text).or_else(|| columns_at(text, at?)) {
         let at = Some(text.chars().count() - about.chars().count());
         let mut words = head.split([' ', ',']).filter(|word| !word.is_empty());
         let name = words
@@ -205,11 +219,35 @@ pub(super) fn commands(line: &Line, is_certain: bool) -> Vec<(String, String, Op
     Vec::new()
 }
 
+/// The subcommand that a line begins with, if only its usage follows.
+pub(super) fn command_with_usage(text: &str) -> Option<&str> {
+    let (name, rest) = text.split_once(' ').unwrap_or((text, ""));
+    let first = rest.split_whitespace().next().unwrap_or_default();
+    let is_usage =
+        first.starts_with(['[', '<', '(', '-', '{']) || !first.chars().any(char::is_lowercase);
+    (is_usage && is_command(name)).then_some(name)
+}
+
+/// The cells of a line, if all of them can be names of subcommands: more than two in a line are a table without texts.
+pub(super) fn table(text: &str) -> Option<Vec<&str>> {
+    let cells = text.split("  ").map(str::trim);
+    let cells: Vec<&str> = cells.filter(|cell| !cell.is_empty()).collect();
+    cells.iter().all(|cell| is_command(cell)).then_some(cells)
+}
+
 /// Splits a line at the first gap of two blanks.
 pub(super) fn columns(text: &str) -> Option<(&str, &str)> {
     let (head, rest) = text.split_once("  ")?;
     let rest = rest.trim();
     (!rest.is_empty()).then(|| (head.trim_end(), rest))
+}
+
+/// Splits a line where the texts of other lines begin.
+fn columns_at(text: &str, column: usize) -> Option<(&str, &str)> {
+    let (at, _) = text.char_indices().nth(column)?;
+    let (head, about) = text.split_at(at);
+    let is_gap = head.ends_with(' ') && about.starts_with(|c: char| c.is_ascii_uppercase());
+    is_gap.then(|| (head.trim_end(), about))
 }
 
 /// Whether a word can be the name of a subcommand.

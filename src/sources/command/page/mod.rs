@@ -17,6 +17,9 @@ use layout::{Line, Section, lines};
 /// The longest text of an entry, in characters.
 const LONGEST: usize = 400;
 
+/// A column in which no text begins.
+const NOWHERE: usize = usize::MAX;
+
 /// The pages of a program by subcommand: the words after the program; none for its own page.
 pub(super) type Pages = BTreeMap<Vec<String>, Page>;
 
@@ -33,7 +36,14 @@ pub(super) struct Page {
     pub(super) is_manual: bool,
     /// The entries of a section about arguments: name and text.
     arguments: Vec<(String, String)>,
+    /// Lines of flags in brackets, without the command.
+    synopsis: Vec<String>,
+    /// The lists of a manual page that may be of subcommands, by section and indentation.
+    lists: BTreeMap<(usize, usize), Vec<String>>,
 }
+
+/// What separates a page from a fuller one of the same command.
+pub(super) const FULLER: char = '\u{c}';
 
 /// A subcommand that a page names.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +52,19 @@ pub(super) struct Command {
     pub(super) about: String,
     /// Whether it stands below a heading about commands.
     is_certain: bool,
+}
+
+impl Command {
+    /// A subcommand without a text.
+    fn named(name: String) -> Self {
+        let about = String::new();
+        let is_certain = true;
+        Self {
+            name,
+            about,
+            is_certain,
+        }
+    }
 }
 
 /// The entry that the following lines continue.
@@ -69,15 +92,33 @@ struct Reader {
     /// The indentation of the section's first flag.
     flags_at: Option<usize>,
     after_blank: bool,
+    /// Whether the section's lines have names only.
+    is_table: bool,
     /// Whether this line began a section.
     has_begun: bool,
     /// Whether the headings are groups of subcommands.
     has_groups: bool,
+    /// The number of sections before.
+    sections: usize,
+    /// Whether the line before is a flag's.
+    is_below_flag: bool,
+    /// Whether the next line has more indentation.
+    has_text: bool,
 }
 
 impl Page {
-    /// Reads a page.
+    /// Reads a page, and the fuller ones that follow it after [`FULLER`].
     pub(super) fn read(text: &str) -> Self {
+        let fuller = text.split(FULLER).skip(1).map(Self::read_one);
+        fuller.fold(Self::own(text), Self::completed_by)
+    }
+
+    /// Reads a page without the fuller ones that follow it.
+    pub(super) fn own(text: &str) -> Self {
+        Self::read_one(text.split(FULLER).next().unwrap_or_default())
+    }
+
+    fn read_one(text: &str) -> Self {
         let all = lines(text);
         let mut reader = Reader {
             page: Self {
@@ -92,8 +133,12 @@ impl Page {
             long_at: None,
             flags_at: None,
             after_blank: true,
+            is_table: false,
             has_begun: false,
             has_groups: false,
+            sections: 0,
+            is_below_flag: false,
+            has_text: false,
         };
         for (index, line) in all.iter().enumerate() {
             if line.text.is_empty() {
@@ -101,7 +146,11 @@ impl Page {
                 continue;
             }
             let next = all[index + 1..].iter().find(|line| !line.text.is_empty());
+            let flags = reader.page.flags.len();
+            let below = all.get(index + 1).map(|line| line.indent);
+            reader.has_text = below.is_some_and(|indent| indent > line.indent);
             reader.line(line, next);
+            reader.is_below_flag = reader.page.flags.len() > flags;
             let has_begun = std::mem::take(&mut reader.has_begun);
             reader.after_blank = has_begun && reader.page.is_manual;
         }
@@ -115,10 +164,65 @@ impl Page {
         page
     }
 
-    /// The page of a subcommand of a program that has one page for all.
-    pub(super) fn without_commands(&self) -> Self {
+    /// This page, with what it lacks of a fuller one.
+    fn completed_by(mut self, other: Self) -> Self {
+        for flag in other.flags {
+            let is_same = |known: &&mut Flag| {
+                let mut spellings = known.spellings();
+                spellings.any(|name| flag.spellings().any(|other| other == name))
+            };
+            match self.flags.iter_mut().find(is_same) {
+                Some(known) => known.complete(flag),
+                None => self.flags.push(flag),
+            }
+        }
+        self.drop_duplicates();
+        // Most of the names of a list are known if it is that of the subcommands.
+        let is_known = |name: &String| self.commands.iter().any(|known| known.name == *name);
+        let is_of_commands = |list: &&Vec<String>| {
+            let known = list.iter().filter(|name| is_known(name)).count();
+            known * 2 > list.len() && known * 2 > self.commands.len()
+        };
+        let list = other.lists.values().find(is_of_commands);
+        let mut named = list.cloned().unwrap_or_default();
+        named.retain(|name| !is_known(name));
+        self.commands.extend(named.into_iter().map(Command::named));
+        self
+    }
+
+    /// The page of the command `words` alone, if the usage has several commands.
+    pub(super) fn narrowed(&self, words: &[&str]) -> Self {
+        let mut page = self.clone();
+        let own = self
+            .usage
+            .iter()
+            .filter_map(|usage| usage::of_command(usage, words));
+        let own: Vec<String> = own.collect();
+        if own.is_empty() || own.len() == self.usage.len() {
+            return page;
+        }
+        if let Some(named) = usage::all_spellings(&own) {
+            page.flags.retain(|flag| {
+                let mut spellings = flag.spellings();
+                spellings.any(|name| named.iter().any(|known| known == name))
+            });
+        }
+        page.usage = own;
+        page.add_flags_of_usage();
+        page.require_by_usage();
+        page
+    }
+
+    /// The page of the command `words` of a program that has one page for all.
+    pub(super) fn shared_with(&self, words: &[&str]) -> Self {
+        let own = self.narrowed(words);
         Self {
-            flags: self.flags.clone(),
+            usage: own
+                .usage
+                .into_iter()
+                .filter(|usage| !self.usage.contains(usage))
+                .collect(),
+            flags: own.flags,
             ..Self::default()
         }
     }
@@ -155,18 +259,22 @@ impl Page {
     /// Adds flags that only the usage names.
     fn add_flags_of_usage(&mut self) {
         let is_only_source = self.flags.is_empty();
-        let found: Vec<Flag> = self
-            .usage
-            .iter()
+        let all = self.usage.iter().chain(&self.synopsis);
+        let found: Vec<Flag> = all
             .flat_map(|usage| usage::flags(usage, is_only_source))
             .collect();
         for flag in found {
-            let is_known = self.flags.iter().any(|known| {
+            let known = self.flags.iter().position(|known| {
                 let mut spellings = known.spellings();
                 spellings.any(|name| flag.spellings().any(|own| own == name))
             });
-            if !is_known {
-                self.flags.push(flag);
+            match known {
+                Some(at) => self.flags[at].take_value(flag),
+                None if self
+                    .flags
+                    .iter_mut()
+                    .any(|known| known.is_negated_by(&flag)) => {}
+                None => self.flags.push(flag),
             }
         }
     }
@@ -192,6 +300,10 @@ impl Reader {
         if self.section == Section::Name {
             let (_, about) = line.text.split_once(" - ").unwrap_or(("", &line.text));
             return append(&mut self.page.about, about);
+        }
+        if line.text.starts_with("[-") && line.text.ends_with(']') && self.section == Section::Flags
+        {
+            return self.page.synopsis.push(line.text.clone());
         }
         if let Some(usage) = layout::usage(&line.text) {
             self.begin(Section::Usage);
@@ -263,9 +375,11 @@ impl Reader {
 
     fn begin(&mut self, section: Section) {
         self.section = section;
+        self.sections += 1;
         self.has_begun = true;
         self.last = Last::None;
         (self.column, self.flags_at) = (None, None);
+        self.is_table = false;
         self.indent = 0;
     }
 
@@ -276,12 +390,15 @@ impl Reader {
         }
         let is_new = self.page.usage.is_empty() || self.column.is_none();
         if self.after_blank && !is_new {
+            // Options may begin right of the usage.
+            self.column = Some(NOWHERE);
             return false;
         }
         if line.indent <= self.indent && !(is_new && self.page.usage.is_empty()) {
             return false;
         }
-        if line.text.starts_with('-') && line.text.contains("  ") {
+        if flag::begins(&line.text) {
+            self.begin(Section::Flags);
             return false;
         }
         // A line that begins as the first one does is another usage.
@@ -310,11 +427,11 @@ impl Reader {
             // In a manual, a line of a paragraph may begin with a flag.
             let is_paragraph = self.page.is_manual
                 && !self.after_blank
-                && !(matches!(self.last, Last::Flag) && line.indent == self.indent);
+                && !(self.is_below_flag && line.indent == self.indent);
             if is_text || is_deep || is_paragraph {
                 return false;
             }
-            if let Some(flags) = flag::table(&line.text) {
+            if let Some(flags) = flag::table(&line.text).filter(|_| !self.page.is_manual) {
                 self.page.flags.extend(flags);
                 self.column = None;
                 return self.at(Last::None, line);
@@ -337,11 +454,21 @@ impl Reader {
         if line.indent == 0 && self.section != Section::Commands || is_text {
             return false;
         }
+        self.list(line);
         match self.section {
             Section::Commands if self.page.is_manual => self.command_of_manual(line),
             Section::Commands | Section::Other | Section::About => {
                 let is_certain = self.section == Section::Commands;
-                let found = layout::commands(line, is_certain);
+                let cells = layout::table(&line.text).filter(|_| is_certain);
+                if let Some(cells) = cells.filter(|cells| cells.len() > 2 || self.is_table) {
+                    self.is_table = true;
+                    let named = cells
+                        .into_iter()
+                        .map(|name| Command::named(name.to_owned()));
+                    self.page.commands.extend(named);
+                    return self.at(Last::None, line);
+                }
+                let found = layout::commands(line, is_certain, self.column);
                 if found.is_empty() {
                     return false;
                 }
@@ -364,18 +491,34 @@ impl Reader {
 
     /// Takes an entry of a manual's section about subcommands: `add [-f] <name> <url>`.
     fn command_of_manual(&mut self, line: &Line) -> bool {
-        let (name, rest) = line.text.split_once(' ').unwrap_or((&line.text, ""));
-        let is_usage = rest.is_empty() || rest.trim_start().starts_with(['[', '<', '(', '-']);
-        let is_entry = self.after_blank && is_usage && layout::is_command(name);
-        if !is_entry || *self.flags_at.get_or_insert(line.indent) != line.indent {
+        let Some(name) = layout::command_with_usage(&line.text).filter(|_| self.after_blank) else {
+            return false;
+        };
+        if *self.flags_at.get_or_insert(line.indent) != line.indent {
             return false;
         }
-        self.page.commands.push(Command {
-            name: name.to_owned(),
-            about: String::new(),
-            is_certain: true,
-        });
+        self.page.commands.push(Command::named(name.to_owned()));
         self.at(Last::Command, line)
+    }
+
+    /// Notes a line of a manual page that may name a subcommand, whatever its section is about.
+    fn list(&mut self, line: &Line) {
+        let is_readable =
+            self.page.is_manual && self.after_blank && self.section != Section::Ignored;
+        // A short name has its text in the same line.
+        let head = layout::columns(&line.text).map(|(head, _)| head);
+        let head = head.or(self.has_text.then_some(line.text.as_str()));
+        let name = head
+            .filter(|_| is_readable)
+            .and_then(layout::command_with_usage);
+        if let Some(name) = name {
+            let list = self
+                .page
+                .lists
+                .entry((self.sections, line.indent))
+                .or_default();
+            list.push(name.to_owned());
+        }
     }
 
     /// Takes an entry of a section about arguments; `{a,b}` are subcommands, as are entries below `<command>`.
@@ -386,7 +529,7 @@ impl Reader {
         if matches!(self.last, Last::Argument)
             && line.indent > self.indent
             && self.page.arguments.last().is_some_and(stands_for_commands)
-            && !layout::commands(line, true).is_empty()
+            && !layout::commands(line, true, None).is_empty()
         {
             self.begin(Section::Commands);
             return self.entry(line);
@@ -398,11 +541,7 @@ impl Reader {
             .and_then(|name| name.strip_suffix('}'))
         {
             let names = choices.split(',').filter(|name| layout::is_command(name));
-            let commands = names.map(|name| Command {
-                name: name.to_owned(),
-                about: String::new(),
-                is_certain: true,
-            });
+            let commands = names.map(|name| Command::named(name.to_owned()));
             self.page.commands.extend(commands);
             return self.at(Last::None, line);
         }

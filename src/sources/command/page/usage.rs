@@ -157,32 +157,134 @@ pub(super) fn bare_flags(usage: &str) -> Vec<&str> {
 /// The flags of a usage line in brackets: `[-v]`, `[--all | -a]`, `[-o FILE]`. With `has_clusters`, `[-alF]` are three.
 pub(super) fn flags(usage: &str, has_clusters: bool) -> Vec<Flag> {
     let tokens = tokens(usage).unwrap_or_default();
-    let inner = tokens.iter().filter_map(|token| {
-        let inner = token.strip_prefix('[')?.strip_suffix(']')?;
-        inner.starts_with('-').then_some(inner)
-    });
-    let mut flags = Vec::new();
-    for alternative in inner.flat_map(|inner| inner.split('|')) {
-        let words: Vec<&str> = alternative.split_whitespace().collect();
-        let (name, metavar) = match words[..] {
-            [name] => (name, None),
-            [name, metavar] if !metavar.starts_with('-') => (name, Some(metavar)),
-            _ => continue,
+    let groups = tokens.iter().filter_map(|token| bracketed(token));
+    groups
+        .flat_map(|group| flags_of(group, has_clusters))
+        .collect()
+}
+
+/// The flags of the inside of brackets: `-a | --all`, `(-m | --message) <text>`, `--from=<file> [--nul]`.
+fn flags_of(group: &str, has_clusters: bool) -> Vec<Flag> {
+    let mut all = Vec::new();
+    for alternative in alternatives(group) {
+        let words = tokens(alternative).unwrap_or_default();
+        let Some((names, rest)) = words.split_first() else {
+            continue;
         };
-        let bare = name.trim_start_matches('-');
-        let is_plain =
-            !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let dashes = name.len() - bare.len();
-        if !is_plain || metavar.is_some_and(|metavar| metavar.contains(['[', '('])) {
+        let (metavar, rest) = match rest {
+            [word, rest @ ..] if !word.starts_with(['-', '[', '(', '.', '…']) => {
+                (Some(word.as_str()), rest)
+            }
+            rest => (None, rest),
+        };
+        // `[-x [FILE]]` has a value or none; further words are no flag's.
+        let is_plain = |word: &String| {
+            word.trim_matches(['.', '…']).is_empty()
+                || bracketed(word).is_some_and(|inner| inner.starts_with(['-', '(']))
+        };
+        if !rest.iter().all(is_plain) {
             continue;
         }
-        if dashes == 2 || dashes == 1 && bare.len() == 1 {
-            flags.push(Flag::of_usage(name, metavar));
-        } else if dashes == 1 && has_clusters && metavar.is_none() {
-            flags.extend(bare.chars().map(|c| Flag::of_usage(&format!("-{c}"), None)));
+        let is_repeated = metavar.is_some()
+            && rest
+                .iter()
+                .any(|word| word.trim_end_matches(']').ends_with("..."));
+        let names = names
+            .strip_prefix('(')
+            .and_then(|names| names.strip_suffix(')'))
+            .unwrap_or(names);
+        for name in alternatives(names) {
+            let (name, metavar) = match name.split_once('=') {
+                Some((name, value)) => (name, Some(value)),
+                None => (name, metavar),
+            };
+            all.extend(
+                named(name, metavar, has_clusters)
+                    .into_iter()
+                    .map(|flag| flag.repeated(is_repeated)),
+            );
+        }
+        let nested = rest.iter().filter_map(|word| bracketed(word));
+        all.extend(nested.flat_map(|inner| flags_of(inner, false)));
+    }
+    all
+}
+
+/// The flag of this name, or those of a cluster of letters.
+fn named(name: &str, metavar: Option<&str>, has_clusters: bool) -> Vec<Flag> {
+    let bare = name.trim_start_matches('-');
+    let is_plain = !bare.is_empty() && bare.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+    let dashes = name.len() - bare.len();
+    let is_flag = dashes == 2 || dashes == 1 && bare.len() == 1;
+    if !is_plain || metavar.is_some_and(|metavar| metavar.contains(['[', '('])) {
+        Vec::new()
+    } else if is_flag {
+        vec![Flag::of_usage(name, metavar)]
+    } else if dashes == 1 && has_clusters && metavar.is_none() {
+        let letters = bare.chars();
+        letters
+            .map(|c| Flag::of_usage(&format!("-{c}"), None))
+            .collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// The spellings in usage lines. `None` if the lines stand for flags that they do not name.
+pub(super) fn all_spellings(lines: &[String]) -> Option<Vec<String>> {
+    let text = lines.join(" ").replace("[no-]", "");
+    let lower = text.to_lowercase();
+    if ["options", "option>", "flags"]
+        .iter()
+        .any(|word| lower.contains(word))
+    {
+        return None;
+    }
+    let words = text.split(|c: char| c.is_whitespace() || "[]()|=<>,".contains(c));
+    let spellings =
+        words.filter(|word| word.starts_with('-') && !word.trim_matches('-').is_empty());
+    Some(spellings.map(str::to_owned).collect())
+}
+
+/// The usage line, if it is that of the command `words`: `git stash [push [-p]]` is that of `git stash push`.
+pub(super) fn of_command(usage: &str, words: &[&str]) -> Option<String> {
+    let mut rest = usage.to_owned();
+    for (index, word) in words.iter().enumerate() {
+        let all = tokens(&rest)?;
+        let (first, others) = all.split_first()?;
+        let others = others.join(" ");
+        rest = match bracketed(first) {
+            Some(inner) if index > 0 && inner.split(' ').next() == Some(word) => {
+                format!("{} {others}", inner.strip_prefix(word)?.trim_start())
+            }
+            _ if first == word || index == 0 && first.rsplit('/').next() == Some(word) => others,
+            _ => return None,
+        };
+    }
+    Some(format!("{} {rest}", words.join(" ")).trim_end().to_owned())
+}
+
+/// The inside of brackets.
+fn bracketed(token: &str) -> Option<&str> {
+    token.strip_prefix('[')?.strip_suffix(']')
+}
+
+/// Splits at bars outside of brackets.
+fn alternatives(text: &str) -> Vec<&str> {
+    let (mut all, mut depth, mut from) = (Vec::new(), 0_i32, 0);
+    for (at, c) in text.char_indices() {
+        match c {
+            '[' | '<' | '(' | '{' => depth += 1,
+            ']' | '>' | ')' | '}' => depth -= 1,
+            '|' if depth == 0 => {
+                all.push(text[from..at].trim());
+                from = at + 1;
+            }
+            _ => {}
         }
     }
-    flags
+    all.push(text[from..].trim());
+    all
 }
 
 /// Whether a token stands for flags.
