@@ -480,8 +480,8 @@ impl Drop for Spinner {
 
 /// Ends the process, because a signal came while a person was asked.
 fn interrupted() -> ! {
-    // The cursor is behind the question.
-    eprintln!();
+    // The cursor is behind the question. A terminal that is gone needs no line.
+    let _ = writeln!(io::stderr());
     std::process::exit(i32::from(Exit::interrupted_with("interrupted").code()))
 }
 
