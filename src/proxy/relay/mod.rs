@@ -25,7 +25,7 @@ use self::consent::{Consents, ScriptConsent};
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
-pub(in crate::proxy) use self::tasks::task_in;
+pub(in crate::proxy) use self::tasks::{task_in, without_related_task, without_task_id};
 use crate::approvals::Approvals;
 use crate::catalog::Snapshot;
 use crate::config::Config;

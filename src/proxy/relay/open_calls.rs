@@ -15,6 +15,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::tasks::Task;
 use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -49,6 +50,8 @@ struct OpenCall {
     outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
     /// The questions that the client has not answered, by key.
     pending: Vec<(String, PendingQuestion)>,
+    /// The task whose result the call waits for, and the fingerprint of the request that made it.
+    task: Option<(u64, Task)>,
     /// Cancels the call when dropped.
     _call: DropGuard,
 }
@@ -120,6 +123,7 @@ impl Relay {
             questions,
             outcome,
             pending: Vec::new(),
+            task: None,
             _call: call.clone().drop_guard(),
         };
         let Relayed {
@@ -260,6 +264,22 @@ impl OpenCalls {
         has_room
     }
 
+    /// Takes the task of the call with this token, which is JSON, if the request that made it is repeated.
+    pub(super) fn task(&self, state: &str, request: u64) -> Option<Task> {
+        let token: String = serde_json::from_str(state).ok()?;
+        let mut calls = self.table();
+        let kept = &mut calls.get_mut(&token)?.task;
+        let (_, task) = kept.take_if(|(of, _)| *of == request)?;
+        Some(task)
+    }
+
+    /// Keeps a task with the call that waits for its result. Without that call, the task is cancelled.
+    pub(super) fn keep_task(&self, token: &str, request: u64, task: Task) {
+        if let Some(open) = self.table().get_mut(token) {
+            open.task = Some((request, task));
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<String, OpenCall>> {
         // Each change is a single step.
         self.0.lock()
@@ -375,7 +395,8 @@ fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
     )
 }
 
-fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
+/// A hash of a request.
+pub(super) fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
     let mut hasher = DefaultHasher::new();
     (server, relayed.method, relayed.name).hash(&mut hasher);
     (
