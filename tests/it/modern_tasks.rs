@@ -767,7 +767,9 @@ fn a_waited_task_does_not_end_with_a_question() {
 fn a_server_that_refuses_a_task_is_listened_to_for_the_rest() {
     let refusal = error(r#"{"code":-32602,"message":"no such task"}"#);
     let listens = if_params("taskIds", [refusal], [hang()]);
-    let server = lab()
+    let server = Server::new()
+        .modern()
+        .tool("research", becomes_a_task(answer("at once")))
         .capabilities(
             r#"{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
         )

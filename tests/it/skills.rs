@@ -271,17 +271,17 @@ fn rules_and_pins_hold_for_skills() {
     let of_profile = json!({ "servers": ["s"], "tools": { "deny": ["s__refunds"] } });
     let free = Setup::new().server("s", shop(INSTRUCTIONS, RULES));
     let with = |members| Setup::new().server_with("s", shop(INSTRUCTIONS, RULES), members);
-    for (members, setup) in [
-        (denied.clone(), with(denied)),
-        (quarantined.clone(), with(quarantined)),
-        (everything.clone(), with(everything)),
-        (
-            of_profile.clone(),
-            free.setting("profiles", json!({ "p": of_profile }))
-                .setting("profile", json!("p")),
-        ),
+    let of_profile = free.setting("profiles", json!({ "p": of_profile }));
+    let profile = ["serve", "--profile", "p"];
+    for (members, setup, arguments) in [
+        ("denied", with(denied), &profile[..1]),
+        ("quarantined", with(quarantined), &profile[..1]),
+        ("all denied", with(everything), &profile[..1]),
+        ("a profile", of_profile, &profile),
     ] {
-        let mut client = connect(&setup);
+        let mut client = setup.start_with(arguments);
+        client.shake_hands("2025-11-25");
+        client.call("proxy_refresh", "{}").text();
         let found = client.search("give a customer the money back");
         assert!(!found.contains("refunds"), "{members}: {found}");
         client.execute("s__refunds").tool_error();

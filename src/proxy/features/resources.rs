@@ -229,9 +229,12 @@ impl Features {
             .collect()
     }
 
-    /// Whether `server` named its URI `own` in a list, as a tool's interface, in a result, or by a template.
+    /// Whether `server` named its URI `own` in a list, as a tool's interface, in a result, or by a template that does not match every
+    /// URI of the scheme.
     fn has_named(&self, server: &ServerTools, own: &str) -> bool {
-        let matches = |template: &Template<'_>| template.matches(own);
+        let scheme = own.find("://").map_or(0, |end| end + "://".len());
+        let matches =
+            |template: &Template<'_>| template.beginning().len() > scheme && template.matches(own);
         server.names_resource(own)
             || best_template(server, matches).is_some()
             || (self.relay.named_uris.namers(own)).contains(server.name())

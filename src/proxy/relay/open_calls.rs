@@ -5,7 +5,6 @@
 //! the answers, or does not return in time.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -72,7 +71,7 @@ impl Relay {
         relayed: Relayed<'_>,
         context: &RequestContext,
     ) -> Result<ServerReply, CallError> {
-        let fingerprint = fingerprint(server, &relayed);
+        let fingerprint = relayed.fingerprint(server);
         let token: Option<String> = context
             .state
             .as_deref()
@@ -393,17 +392,4 @@ fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
             .with("inputRequests", &format!("{{{}}}", members.join(",")))
             .into(),
     )
-}
-
-/// A hash of a request.
-pub(super) fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (server, relayed.method, relayed.name).hash(&mut hasher);
-    (
-        &relayed.params.head,
-        &relayed.params.body,
-        &relayed.params.tail,
-    )
-        .hash(&mut hasher);
-    hasher.finish()
 }

@@ -11,7 +11,6 @@ use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::instrument::InstrumentedPool;
-use super::open_calls::fingerprint;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
 use crate::mcp::object::{quoted, text};
@@ -71,7 +70,7 @@ impl Relay {
         let (start, limit) = (Instant::now(), relayed.limit);
         let wish = format!(r#","task":{{"ttl":{}}}"#, limit.as_millis());
         relayed.params.tail.extend_from_slice(wish.as_bytes());
-        let call = fingerprint(server, &relayed);
+        let call = relayed.fingerprint(server);
         let state = context.and_then(|context| context.state.as_deref());
         let unanswered;
         // A client that was asked repeats the call; the answer belongs to the task that exists.
