@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use super::extensions::{INTERFACES, Others, others};
-use super::object::{Object, quoted};
+use super::object::{Object, quoted, text};
 
 /// The capabilities that a client declares to servers (specification, `ClientCapabilities`), limited to those that
 /// are relayed.
@@ -60,8 +60,13 @@ impl ClientCapabilities {
             );
         }
         let extension = parts("extensions").and_then(|all| all.get(INTERFACES));
-        let is_object = |raw| Object::parse(raw).is_ok();
-        add(extension.is_some_and(is_object), Self::INTERFACES);
+        let shows = |raw| {
+            let types = Object::parse(raw).ok()?.get("mimeTypes")?;
+            let types: Vec<&RawValue> = serde_json::from_str(types.get()).ok()?;
+            let mut types = types.into_iter().filter_map(text);
+            types.any(|one| is_interface_type(&one)).then_some(())
+        };
+        add(extension.and_then(shows).is_some(), Self::INTERFACES);
         Self(flags)
     }
 
@@ -113,6 +118,12 @@ impl ClientCapabilities {
 
 /// The media type of an interface, the one that the extension defines.
 const INTERFACE_TYPE: &str = "text/html;profile=mcp-app";
+
+/// Whether a media type is that of interfaces; letter case and spaces make no difference.
+fn is_interface_type(written: &str) -> bool {
+    let plain: String = written.chars().filter(|c| !c.is_whitespace()).collect();
+    plain.eq_ignore_ascii_case(INTERFACE_TYPE)
+}
 
 impl fmt::Display for ClientCapabilities {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

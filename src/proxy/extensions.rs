@@ -16,6 +16,14 @@ pub(super) type Offered = BTreeMap<String, (ServerName, String)>;
 /// The extensions that a client has in common with servers, by server.
 pub(super) type Common = BTreeMap<ServerName, Others>;
 
+/// The names of the extensions of all servers, also of those that clients with this view cannot use.
+pub(super) fn of_servers(view: &View, inventory: &Inventory) -> Vec<String> {
+    let (config, snapshot) = (view.config(), view.snapshot());
+    let servers = config.servers.keys();
+    let others = servers.flat_map(|server| inventory.other_extensions(&snapshot, server));
+    others.map(|(name, _)| name).collect()
+}
+
 /// The extensions of servers that clients with this view can use: their servers, and the servers' settings.
 pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
     let mut found: BTreeMap<String, Option<(ServerName, String)>> = BTreeMap::new();
@@ -57,22 +65,26 @@ pub(super) fn common(view: &View, inventory: &Inventory, declared: &Others) -> C
     common
 }
 
-/// The server that a request with this method is for: the one whose extension has the method's first part as its name, or the only
-/// one.
-pub(super) fn server_of<'a>(common: &'a Common, method: &str) -> Option<&'a ServerName> {
+/// The server that a request with this method is for: the one whose extension has the method's first part as its name. If that is the
+/// name of none of the extensions which `are_known`, it is the only server.
+pub(super) fn server_of<'a>(
+    common: &'a Common,
+    method: &str,
+    are_known: impl IntoIterator<Item = String>,
+) -> Option<&'a ServerName> {
     let is_of = |extension: &str| {
         let begins = |name: &str| {
             let rest = method.strip_prefix(name);
             rest.is_some_and(|rest| rest.starts_with('/'))
         };
-        let own = extension.split_once('/').map(|(_, own)| own);
-        begins(extension) || own.is_some_and(begins)
+        let own = extension.split_once('/').map_or(extension, |(_, own)| own);
+        begins(extension) || begins(own)
     };
     let named = common
         .iter()
         .filter(|(_, others)| others.keys().any(|name| is_of(name)));
     let mut servers: Vec<_> = named.map(|(server, _)| server).collect();
-    if servers.is_empty() {
+    if servers.is_empty() && !are_known.into_iter().any(|name| is_of(&name)) {
         servers.extend(common.keys());
     }
     let only = servers.pop();
@@ -99,9 +111,14 @@ mod tests {
             names.iter().map(settings).collect()
         };
         let mut common = Common::from([(server("a"), others(&["x.example/files", "x.example/b"]))]);
-        let found =
-            |common: &Common, method: &str| server_of(common, method).map(ToString::to_string);
+        let found = |common: &Common, method: &str| {
+            server_of(common, method, ["b.example/shared".to_owned()]).map(ToString::to_string)
+        };
         assert_eq!(found(&common, "anything/get").as_deref(), Some("a"));
+        // Two other servers have this one.
+        for method in ["b.example/shared/get", "shared/get"] {
+            assert_eq!(found(&common, method), None, "{method}");
+        }
         common.insert(server("z"), others(&["z.example/other"]));
         assert_eq!(found(&common, "files/get").as_deref(), Some("a"));
         assert_eq!(found(&common, "z.example/other/get").as_deref(), Some("z"));

@@ -7,6 +7,7 @@
 
 use std::sync::LazyLock;
 
+use bytes::Bytes;
 use memchr::memmem::Finder;
 use percent_encoding::percent_decode_str;
 use serde_json::value::RawValue;
@@ -61,6 +62,15 @@ pub(super) fn leads_elsewhere(path: &str) -> bool {
             .any(|part| matches!(part, "." | ".."))
 }
 
+/// Whether a URI has the scheme of interfaces or skills, in any spelling that a reader of URIs may accept.
+pub(super) fn is_owned(uri: &str) -> bool {
+    let plain = percent_decode_str(uri).decode_utf8_lossy();
+    let mut known = plain.chars().filter(|c| c.is_ascii_graphic());
+    let scheme: String = known.by_ref().take_while(|c| *c != ':').collect();
+    let mut owned = [INTERFACE, SKILL].into_iter();
+    owned.any(|owned| scheme.eq_ignore_ascii_case(owned))
+}
+
 fn parts(uri: &str) -> Option<(&'static str, &str)> {
     let (scheme, rest) = uri.split_once("://")?;
     let mut known = [INTERFACE, SKILL].into_iter();
@@ -90,6 +100,15 @@ pub(super) fn for_clients(server: &ServerName, raw: &RawValue) -> Option<String>
 pub(super) fn skill_for_clients(server: &ServerName, entry: &RawValue) -> String {
     let new = |own: &str| Some(of_skill(server, own));
     renamed(entry, DEEPEST, &|_| true, &new).unwrap_or_else(|| entry.get().to_owned())
+}
+
+/// A result of `server` about its skills, with their URIs as clients see them also where they have another scheme. Those of the schemes
+/// that each result may have are such URIs already.
+pub(super) fn of_skills(server: &ServerName, result: Bytes) -> Bytes {
+    let new = |own: &str| (!is_owned(own)).then(|| of_skill(server, own));
+    let raw: Option<&RawValue> = serde_json::from_slice(&result).ok();
+    let renamed = raw.and_then(|raw| renamed(raw, DEEPEST, &|_| true, &new));
+    renamed.map_or(result, Bytes::from)
 }
 
 fn renamed(

@@ -9,8 +9,7 @@ use sha2::{Digest as _, Sha256};
 use super::own_uris;
 use crate::sources;
 
-/// The file with a skill's instructions.
-pub(super) const INSTRUCTIONS: &str = "SKILL.md";
+pub(super) use crate::upstream::SKILL_INSTRUCTIONS as INSTRUCTIONS;
 
 /// A skill of a server, by the server's own URIs.
 #[derive(Debug)]
@@ -81,9 +80,41 @@ impl Skill {
         files.map(|file| self.path(file)).collect()
     }
 
-    /// The URI of its folder.
+    /// The URI of its folder, with the `/` at its end.
     pub(super) fn folder(&self) -> &str {
         &self.folder
+    }
+
+    /// The URI of its instructions.
+    pub(super) fn uri(&self) -> String {
+        format!("{}{INSTRUCTIONS}", self.folder)
+    }
+
+    /// The URIs of its files and their sizes; `None` if its server does not list them.
+    pub(super) fn files(&self) -> Option<impl Iterator<Item = (&str, u64)>> {
+        let files = self.files.as_ref()?.iter();
+        Some(files.map(|file| (&file.uri[..], file.size)))
+    }
+
+    /// Whether it gives `uri`: one of its files, or, if its server does not list them, a path in its folder in plain spelling.
+    pub(super) fn gives(&self, uri: &str) -> bool {
+        if own_uris::leads_elsewhere(uri) {
+            return false;
+        }
+        let path = uri.strip_prefix(&self.folder);
+        match (&self.files, path) {
+            (Some(files), Some(_)) => files.iter().any(|file| file.uri == uri),
+            (None, Some(path)) => {
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@+,=".contains(&b);
+                path.bytes().all(is_plain) && path.split('/').all(|part| !part.is_empty())
+            }
+            (_, None) => false,
+        }
+    }
+
+    /// Whether a server could take this for the URI of something in its folder.
+    pub(super) fn may_have(&self, uri: &str) -> bool {
+        uri.to_lowercase().starts_with(&self.folder.to_lowercase())
     }
 
     /// Whether this is the URI of something in its folder.
@@ -91,8 +122,8 @@ impl Skill {
         uri.starts_with(&self.folder)
     }
 
-    /// The bytes of `content`, an entry of `contents` of a reading of `uri`, if they are what was listed. The error is a sentence about
-    /// them without its subject and its end.
+    /// The bytes of `content`, an entry of `contents` of a reading of `uri`, if they are what was listed. The error is the
+    /// beginning of a sentence that ends with "than server `…` has listed".
     pub(super) fn verified(&self, uri: &str, content: &Value) -> Result<Vec<u8>, String> {
         let bytes = match (content["text"].as_str(), content["blob"].as_str()) {
             (Some(text), _) => Some(text.as_bytes().to_vec()),
@@ -134,7 +165,12 @@ impl Skill {
     }
 
     fn path(&self, file: &Listed) -> String {
-        let path = file.uri.strip_prefix(&self.folder).unwrap_or(&file.uri);
+        self.path_of(&file.uri)
+    }
+
+    /// The path in the skill of the file with this URI.
+    pub(super) fn path_of(&self, uri: &str) -> String {
+        let path = uri.strip_prefix(&self.folder).unwrap_or(uri);
         let plain = percent_encoding::percent_decode_str(path).decode_utf8();
         plain.map_or_else(|_| path.to_owned(), std::borrow::Cow::into_owned)
     }

@@ -125,13 +125,15 @@ impl View {
         self.scope(&config).map_or(config, |scope| scope.config)
     }
 
-    /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, the client hides
+    /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, a client that shows apps hides
     /// these from its model.
     #[must_use]
     pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
         match self.mode() {
-            Mode::MetaTools => self.visible(),
-            Mode::Direct => self.source.with_app_tools(self.visible()),
+            Mode::Direct if self.surface.shows_interfaces => {
+                self.source.with_app_tools(self.visible())
+            }
+            Mode::Direct | Mode::MetaTools => self.visible(),
         }
     }
 

@@ -45,7 +45,8 @@ impl Introduction {
         let level = level
             .map(|level| format!(r#","io.modelcontextprotocol/logLevel":{level}"#))
             .unwrap_or_default();
-        let declared = |host: &dyn Host| match host.is_askable() {
+        // The questions of a task are in its state, and answered by requests of their own.
+        let declared = |host: &dyn Host| match host.is_askable() || takes_task {
             true => host.capabilities(),
             false => host.capabilities().without_questions(),
         };

@@ -72,7 +72,9 @@ pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
 pub(crate) use retry::backoff;
 pub(crate) use run::{Finished, Run};
 pub(crate) use sharing::{SharedServers, list_name};
-pub(crate) use skills::{EXTENSION as SKILLS, of_definition as skill_of_definition};
+pub(crate) use skills::{
+    EXTENSION as SKILLS, INSTRUCTIONS as SKILL_INSTRUCTIONS, of_definition as skill_of_definition,
+};
 pub(crate) use slot::ServerState;
 pub(crate) use source::{DIGEST, OpenSource, SCHEMA_MARK, SCHEMA_REQUEST, Source, SourceError};
 pub(crate) use transport::http::HttpError;

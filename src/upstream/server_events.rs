@@ -22,8 +22,12 @@ const FOREVER: Duration = Duration::from_secs(100 * 365 * 24 * 60 * 60);
 /// A subscription that was open for this long counts as successful.
 const SETTLED: Duration = Duration::from_secs(10);
 
-/// The number of refusals in a row after which the server is not asked again.
+/// The number of refusals in a row after which the server is not asked again: first without the tasks, then until clients follow
+/// something else.
 const MOST_REFUSALS: u32 = 3;
+
+/// The server is not asked again.
+const REFUSED: u32 = u32::MAX;
 
 /// Keeps the subscription of `connection` open until the connection ends; `followed` is what clients
 /// follow.
@@ -34,11 +38,17 @@ pub(super) async fn listen(
 ) {
     let (mut failures, mut refusals) = (0, 0);
     while !connection.is_ended() {
-        let (filter, takes_task) = filter(&connection, &followed.borrow_and_update());
-        if filter.is_empty() {
+        let mut wanted = followed.borrow_and_update().clone();
+        if refusals >= MOST_REFUSALS {
+            // The server may not know one of the tasks any more.
+            wanted.retain(|one| matches!(one, Followed::Resource(_)));
+        }
+        let (filter, takes_task) = filter(&connection, &wanted);
+        if filter.is_empty() || refusals == REFUSED {
             if followed.changed().await.is_err() {
                 return;
             }
+            refusals = 0;
             continue;
         }
         let start = tokio::time::Instant::now();
@@ -57,7 +67,13 @@ pub(super) async fn listen(
         let outcome = tokio::select! {
             outcome = connection.call(&subscription) => outcome,
             // Dropping the old request cancels it; the loop opens a new one.
-            changed = followed.changed() => if changed.is_ok() { continue } else { return },
+            changed = followed.changed() => match changed {
+                Ok(()) => {
+                    refusals = 0;
+                    continue;
+                }
+                Err(_) => return,
+            },
         };
         if start.elapsed() > SETTLED {
             (failures, refusals) = (0, 0);
@@ -66,14 +82,14 @@ pub(super) async fn listen(
         match outcome {
             Ok(ServerReply::Result(_)) => tracing::debug!("the server has ended its subscription"),
             Ok(ServerReply::Error(error)) => {
-                refusals += 1;
+                refusals = refusals.saturating_add(1);
                 tracing::info!(
                     %server,
                     reason = message_of(&error),
                     "the server takes no subscription"
                 );
-                if refusals >= MOST_REFUSALS {
-                    return;
+                if refusals >= MOST_REFUSALS && !takes_task {
+                    refusals = REFUSED;
                 }
             }
             Err(error) => tracing::debug!(error = error.kind(), "a subscription was lost"),

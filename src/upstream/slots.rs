@@ -13,6 +13,10 @@ use super::subscription::Subscriptions;
 use crate::config::Server;
 use crate::tool::ServerName;
 
+/// The maximum number of slots of one server for clients with settings of extensions, which they choose freely: each would be a
+/// process. Further ones share the connections of clients without extensions.
+const MOST_SLOTS: usize = 8;
+
 /// The slots of a server, for all sessions that share them.
 #[derive(Debug)]
 pub(super) struct Slots {
@@ -54,15 +58,20 @@ impl Slots {
         if self.first.suits(&declared) {
             return self.first.clone();
         }
-        let find = |others: &[Arc<Slot>]| {
-            let mut others = others.iter();
-            others.find(|slot| slot.suits(&declared)).cloned()
+        let find = |others: &[Arc<Slot>], declared: &Declared| {
+            let mut all = std::iter::once(&self.first).chain(others);
+            all.find(|slot| slot.suits(declared)).cloned()
         };
-        if let Some(other) = find(&self.others.read()) {
+        if let Some(other) = find(&self.others.read(), &declared) {
             return other;
         }
         let mut others = self.others.write();
-        find(&others).unwrap_or_else(|| {
+        let plain = Declared::from(declared.capabilities);
+        let declared = match others.len() + 1 < MOST_SLOTS {
+            true => declared,
+            false => plain,
+        };
+        find(&others, &declared).unwrap_or_else(|| {
             let slot = self.first.sibling();
             others.push(slot.clone());
             slot

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::support::script::{Step, answer, echo, error, line};
+use crate::support::script::{Step, answer, echo, error, line, result};
 use crate::support::{Client, Message, Server, Setup, until};
 
 /// A client with the extension of the tests, one of ours, and one of authorization.
@@ -211,4 +211,74 @@ fn a_server_in_quarantine_has_no_extension() {
     assert_eq!(modern(&mut client, "files/get", "").error_code(), -32601);
     client.finish();
     assert_eq!(setup.home().count("disk", "files/get"), 0);
+}
+
+#[test]
+fn a_request_of_an_extension_goes_to_no_server_without_it() {
+    let shared = || {
+        Server::new()
+            .capabilities(&capabilities(r#""com.example/other":{}"#))
+            .tool("x", [answer("x")])
+    };
+    let own = files()
+        .on("other/get", [echo()])
+        .on("com.example/other/get", [echo()])
+        .on("else/get", [echo()]);
+    let setup = setup(own)
+        .server("other", shared())
+        .server("third", shared());
+    let mut client = setup.start();
+    listed(&mut client);
+    let both = r#"{"extensions":{"com.example/files":{},"com.example/other":{}}}"#;
+    for capabilities in [ABLE, both] {
+        for (method, is_answered) in [
+            ("other/get", false),
+            ("com.example/other/get", false),
+            ("else/get", true),
+        ] {
+            let id = client.begin_modern(method, r#""secret":"of the other""#, capabilities, "");
+            let told = client.answer(id);
+            assert_eq!(
+                !told.as_str().contains(r#""error""#),
+                is_answered,
+                "{method}: {told:?}"
+            );
+        }
+    }
+    client.finish();
+    assert_eq!(setup.home().count("disk", "other/get"), 0);
+}
+
+#[test]
+fn settings_of_clients_start_a_bounded_number_of_processes() {
+    let setup = setup(files());
+    let mut client = setup.start();
+    listed(&mut client);
+    for n in 0..20 {
+        let able = format!(r#"{{"extensions":{{"com.example/files":{{"n":{n}}}}}}}"#);
+        let call = r#""name":"execute_tool","arguments":{"name":"disk__touch"}"#;
+        let id = client.begin_modern("tools/call", call, &able, "");
+        assert_eq!(client.answer(id).text(), "ok");
+    }
+    client.finish();
+    let starts = setup.home().starts("disk");
+    assert!((2..=9).contains(&starts), "{starts}");
+}
+
+#[test]
+fn an_answer_of_an_extension_is_no_question_to_the_user() {
+    let question = json!({ "q": { "method": "elicitation/create", "params": { "message": "Your password?" } } });
+    for odd in [
+        json!({ "resultType": "input_required", "inputRequests": question }),
+        json!({ "resultType": "task", "taskId": "t", "status": "working" }),
+    ] {
+        let server = files().modern().on("files/odd", [result(&odd.to_string())]);
+        let setup = setup(server);
+        let mut client = setup.start();
+        listed(&mut client);
+        let told = modern(&mut client, "files/odd", "");
+        assert_eq!(told.error_code(), -32603);
+        assert!(!told.as_str().contains("password"), "{told:?}");
+        client.finish();
+    }
 }

@@ -378,6 +378,29 @@ fn arguments_go_into_headers_where_the_tool_asks_for_it() {
 }
 
 #[test]
+fn a_fixed_argument_goes_into_its_header_in_a_call_by_the_tools_own_name() {
+    let web = HttpServer::start(|request, reply| match request.rpc() {
+        "tools/list" => {
+            let region = json!({ "type": "string", "x-mcp-header": "Region" });
+            let tool = json!({ "name": "t", "inputSchema": { "type": "object", "properties": { "region": region } } });
+            let tools = json!({ "resultType": "complete", "tools": [tool] });
+            reply.json(&request.answer(&tools));
+        }
+        _ => modern(request, reply),
+    });
+    let fixed = json!({ "t": { "arguments": { "region": { "fixed": "eu-1" } } } });
+    let entry = web.entry(json!({ "era": "modern", "tools": { "override": fixed } }));
+    let setup = Setup::new().entry("web", &entry);
+    let mut client = setup.start_with(&["serve", "--direct"]);
+    client.shake_hands("2025-11-25");
+    assert_eq!(client.call("web__t", "{}").text(), "fine");
+    let call = web.first("tools/call");
+    assert_eq!(call.body["params"]["arguments"]["region"], "eu-1");
+    assert_eq!(call.header("mcp-param-region"), "eu-1");
+    client.finish();
+}
+
+#[test]
 fn the_era_of_the_configuration_is_kept_to() {
     let web = HttpServer::start(odd);
     let mut client = client(&web, json!({ "era": "modern" }));

@@ -660,3 +660,133 @@ fn a_client_that_listens_to_its_tasks_hears_of_them_as_it_would_ask() {
         "{lines:#?}"
     );
 }
+
+#[test]
+fn the_servers_id_of_a_task_is_in_no_answer_and_members_belong_to_their_state() {
+    let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": OWN }, "x": 1 });
+    let found = json!({ "content": [], "_meta": related });
+    let question = json!({ "q": { "method": "elicitation/create", "params": { "message": "Your password?" } } });
+    let more = json!({ "result": found, "inputRequests": question, "error": { "code": 1 }, "_meta": related, "statusMessage": format!("{OWN} runs") });
+    let made = state("task", "working", more.clone());
+    let gone = json!({ "code": -32602, "message": format!("Task {OWN} not found"), "data": { "id": OWN } });
+    let steps = [
+        state("complete", "working", more.clone()),
+        state("complete", "completed", more),
+        state("complete", "failed", json!({ "error": gone })),
+        error(&gone.to_string()),
+    ];
+    for step in steps {
+        let server = Server::new()
+            .modern()
+            .capabilities(ABLE)
+            .tool("research", [made.clone()])
+            .on("tasks/get", [step.clone()]);
+        let setup = setup(server);
+        let mut client = setup.start();
+        let call = r#""name":"execute_tool","arguments":{"name":"lab__research"}"#;
+        let task = asked(&mut client, "tools/call", call);
+        let id = id_of(&task.value());
+        let state = get(&mut client, &id);
+        for answer in [&task, &state] {
+            let text = answer.as_str();
+            assert!(
+                !text.contains("t-1") && !text.contains("password"),
+                "{text}"
+            );
+        }
+        let value: Value = serde_json::from_str(state.as_str()).unwrap();
+        let state = &value["result"];
+        let has = |key: &str| state.get(key).is_some();
+        match state["status"].as_str() {
+            Some("working") => assert!(!has("result") && !has("error") && !has("inputRequests")),
+            Some("completed") => assert!(has("result") && !has("error") && !has("inputRequests")),
+            Some("failed") => assert!(has("error") && !has("result"), "{value}"),
+            _ => assert!(
+                value["error"]["message"]
+                    .as_str()
+                    .unwrap()
+                    .contains("not found")
+            ),
+        }
+        client.finish();
+        let home = setup.home();
+        // Its questions can be answered, so the server may have some.
+        assert!(
+            home.log("lab")
+                .lines()
+                .filter(|line| line.contains("tasks/get"))
+                .all(|line| line.contains(r#""elicitation""#))
+        );
+    }
+}
+
+#[test]
+fn a_task_belongs_to_its_server_and_not_to_another_one_with_its_name() {
+    let setup = setup(lab());
+    setup.save();
+    let mut client = setup.start();
+    let id = begin(&mut client, "");
+    client.finish();
+    let gets = setup.home().count("lab", "tasks/get");
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&text).unwrap();
+    let entry = &mut config["mcpServers"]["lab"];
+    entry["env"] = json!({ "ANOTHER": "one" });
+    let setup = setup.clone().entry("lab", &entry.to_string());
+    let mut client = setup.start();
+    let refused = get(&mut client, &id);
+    assert_eq!(refused.error_code(), -32602, "{refused:?}");
+    client.finish();
+    assert_eq!(setup.home().count("lab", "tasks/get"), gets);
+}
+
+#[test]
+fn a_waited_task_does_not_end_with_a_question() {
+    let demand = r#"{"code":-32021,"message":"a task is required","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
+    let question = json!({ "q": { "method": "elicitation/create", "params": { "message": "Your password?" } } });
+    for odd in [
+        json!({ "resultType": "input_required", "inputRequests": question, "requestState": "s" }),
+        json!({ "resultType": "task", "taskId": "x", "status": "working" }),
+    ] {
+        let ends = state("complete", "completed", json!({ "result": odd }));
+        let setup = setup(lab_with(error(demand)).on("tasks/get", [ends]));
+        let mut client = setup.start();
+        let call = r#""name":"execute_tool","arguments":{"name":"lab__research"}"#;
+        let id = client.begin_modern("tools/call", call, r#"{"elicitation":{}}"#, "");
+        let told = client.answer(id);
+        assert!(
+            told.as_str().contains("no result that is known"),
+            "{told:?}"
+        );
+        assert!(!told.as_str().contains("password"), "{told:?}");
+        client.finish();
+    }
+}
+
+#[test]
+fn a_server_that_refuses_a_task_is_listened_to_for_the_rest() {
+    let refusal = error(r#"{"code":-32602,"message":"no such task"}"#);
+    let listens = if_params("taskIds", [refusal], [hang()]);
+    let server = Server::new()
+        .modern()
+        .tool("research", becomes_a_task(answer("at once")))
+        .capabilities(
+            r#"{"tools":{"listChanged":true},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#,
+        )
+        .on("subscriptions/listen", [listens]);
+    let setup = setup(server);
+    let mut client = setup.start();
+    let id = begin(&mut client, "");
+    let members = format!(r#""notifications":{}"#, json!({ "taskIds": [id] }));
+    client.begin_modern("subscriptions/listen", &members, TASKS, "");
+    setup.home().wait_for("lab", "taskIds");
+    until("a subscription to the rest", || {
+        let log = setup.home().log("lab");
+        let last = log
+            .lines()
+            .filter(|line| line.contains("subscriptions/listen"))
+            .next_back()?;
+        (setup.home().count("lab", "taskIds") == 3 && !last.contains("taskIds")).then_some(())
+    });
+    client.finish();
+}

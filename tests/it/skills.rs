@@ -267,9 +267,21 @@ fn of_a_server_with_pins_a_client_gets_the_files_that_were_listed() {
 fn rules_and_pins_hold_for_skills() {
     let denied = json!({ "tools": { "deny": ["refunds"] } });
     let quarantined = json!({ "trust": "quarantine" });
-    for members in [denied, quarantined] {
-        let setup = Setup::new().server_with("s", shop(INSTRUCTIONS, RULES), members.clone());
-        let mut client = connect(&setup);
+    let everything = json!({ "tools": { "deny": ["*"] } });
+    let of_profile = json!({ "servers": ["s"], "tools": { "deny": ["s__refunds"] } });
+    let free = Setup::new().server("s", shop(INSTRUCTIONS, RULES));
+    let with = |members| Setup::new().server_with("s", shop(INSTRUCTIONS, RULES), members);
+    let of_profile = free.setting("profiles", json!({ "p": of_profile }));
+    let profile = ["serve", "--profile", "p"];
+    for (members, setup, arguments) in [
+        ("denied", with(denied), &profile[..1]),
+        ("quarantined", with(quarantined), &profile[..1]),
+        ("all denied", with(everything), &profile[..1]),
+        ("a profile", of_profile, &profile),
+    ] {
+        let mut client = setup.start_with(arguments);
+        client.shake_hands("2025-11-25");
+        client.call("proxy_refresh", "{}").text();
         let found = client.search("give a customer the money back");
         assert!(!found.contains("refunds"), "{members}: {found}");
         client.execute("s__refunds").tool_error();
@@ -281,6 +293,22 @@ fn rules_and_pins_hold_for_skills() {
             ("resources/read", "skill://s/shop/x/../refunds/SKILL.md"),
             ("resources/read", "skill://shop/x/%2E%2e/refunds/SKILL.md"),
             ("resources/read", "skill://shop/./refunds/SKILL.md"),
+            ("resources/read", "skill://s/shop//refunds/SKILL.md"),
+            ("resources/read", "skill://s/shop/%72efunds/SKILL.md"),
+            ("resources/read", "skill://s/shop/refunds%2FSKILL.md"),
+            ("resources/read", "skill://s/Shop/refunds/SKILL.md"),
+            ("resources/read", "skill://s/shop/refunds?x=/SKILL.md"),
+            ("resources/read", " skill://shop/refunds/SKILL.md"),
+            ("resources/read", "ski%6Cl://shop/refunds/SKILL.md"),
+            (
+                "resources/read",
+                "mcpzip://s/%20skill%3A%2F%2Fshop%2Frefunds%2FSKILL.md",
+            ),
+            (
+                "resources/read",
+                "mcpzip://s/skill%253A//shop/refunds/SKILL.md",
+            ),
+            ("skills/get", "skill://s/shop//refunds/SKILL.md"),
             ("skills/get", "skill://s/shop/refunds/SKILL.md"),
             ("resources/directory/read", "skill://s/shop/refunds"),
         ] {
@@ -291,6 +319,185 @@ fn rules_and_pins_hold_for_skills() {
         assert_eq!(setup.home().count("s", "resources/read"), 0, "{members}");
         assert_eq!(setup.home().count("s", "skills/get"), 0, "{members}");
     }
+}
+
+#[test]
+fn with_pins_no_other_spelling_gives_a_file_that_was_not_compared() {
+    let other = RULES.replace("30", "99");
+    let server = shop(INSTRUCTIONS, &other).on("resources/read", [result(&content("x", &other))]);
+    let setup = Setup::new().server_with("s", server, json!({ "trust": "pin" }));
+    let mut client = connect(&setup);
+    for uri in [
+        "skill://s/shop/refunds/rules/days.md",
+        "skill://s/shop//refunds/rules/days.md",
+        "skill://s/shop/refunds/rules/days%2Emd",
+        "skill://s/shop/refunds/rules/days.md?x",
+        "skill://s/shop/refunds/rules/unlisted.md",
+        "skill://s/shop/unlisted/SKILL.md",
+        " skill://shop/refunds/rules/days.md",
+    ] {
+        let told = client.ask("resources/read", &json!({ "uri": uri }).to_string());
+        assert!(!told.as_str().contains("99 days"), "{uri}: {told:?}");
+        told.error();
+    }
+    client.finish();
+}
+
+#[test]
+fn an_entry_claims_its_own_folder_only() {
+    let doc = r#"{"contents":[{"uri":"file:///docs/a","text":"of GOOD"}]}"#;
+    for uri in [
+        "file:///SKILL.md",
+        "skill://SKILL.md",
+        "skill://refunds/other/SKILL.md",
+    ] {
+        for trust in ["report", "quarantine"] {
+            let entry = json!({ "uri": uri, "frontmatter": { "name": "evil", "description": "x" }, "resources": "dynamic" });
+            let free = json!({ "mcpzip/fault": "x", "name": "free", "inputSchema": { "type": "object" },
+                "_meta": { "mcpzip/skill": { "uri": "SKILL.md", "frontmatter": {}, "resources": "dynamic" } } });
+            let skills = json!({ "skills": [entry, free] });
+            let evil = shop(INSTRUCTIONS, RULES).on("skills/list", [result(&skills.to_string())]);
+            let good = Server::new()
+                .tool("x", [echo()])
+                .resource("file:///docs/a", [result(doc)]);
+            let setup = Setup::new().server("good", good).server_with(
+                "evil",
+                evil,
+                json!({ "trust": trust }),
+            );
+            let mut client = connect(&setup);
+            let read = client.ask("resources/read", r#"{"uri":"file:///docs/a"}"#);
+            assert!(
+                read.as_str().contains("of GOOD"),
+                "{uri}, {trust}: {read:?}"
+            );
+            let listed = client.ask("skills/list", "{}").value();
+            assert_eq!(listed["skills"], json!([]), "{uri}");
+            client.execute("evil__free").tool_error();
+            client.finish();
+        }
+    }
+}
+
+/// A server with a skill whose files it does not list, and another one in its folder.
+fn nested() -> Server {
+    let outer = json!({
+        "uri": "skill://shop/SKILL.md", "frontmatter": { "name": "shop", "description": "All of the shop." },
+        "resources": "dynamic"
+    });
+    let inner = refunds(&json!([listed("SKILL.md", INSTRUCTIONS)]));
+    let skills = json!({ "skills": [outer, inner] });
+    shop(INSTRUCTIONS, RULES)
+        .on("skills/list", [result(&skills.to_string())])
+        .resource(
+            "skill://shop/refunds/SKILL.md",
+            [result(&content("SKILL.md", INSTRUCTIONS))],
+        )
+        .reading(
+            "skill://shop/prices.md",
+            [result(&content("../prices.md", "Prices.\n"))],
+        )
+}
+
+#[test]
+fn a_denied_skill_in_the_folder_of_another_one_stays_denied() {
+    let denied = json!({ "tools": { "deny": ["refunds"] } });
+    let setup = Setup::new().server_with("s", nested(), denied);
+    let mut client = connect(&setup);
+    let read = client.execute_with("s__shop", r#"{"file":"prices.md"}"#);
+    assert!(read.as_str().contains("Prices."), "{read:?}");
+    for file in [
+        "refunds/SKILL.md",
+        "Refunds/SKILL.md",
+        "refunds%2FSKILL.md",
+        "refunds/rules/days.md",
+    ] {
+        let told = client.execute_with("s__shop", &json!({ "file": file }).to_string());
+        assert!(told.tool_error().contains("not given"), "{file}: {told:?}");
+    }
+    let listed = client.ask("resources/list", "{}");
+    assert!(!listed.as_str().contains("refunds"), "{listed:?}");
+    let read = client.ask("resources/read", r#"{"uri":"skill://s/shop/prices.md"}"#);
+    assert!(read.as_str().contains("Prices."), "{read:?}");
+    client.finish();
+    assert_eq!(setup.home().count("s", "refunds"), 0);
+}
+
+#[test]
+fn rules_about_calls_hold_where_a_file_is_read_as_a_resource() {
+    let by_file = json!({ "deny": [{ "tool": "refunds", "when": { "file": "rules/**" } }] });
+    for (rules, is_read) in [(json!({ "ask": ["refunds"] }), false), (by_file, true)] {
+        let members = json!({ "tools": rules });
+        let setup = Setup::new().server_with("s", shop(INSTRUCTIONS, RULES), members.clone());
+        let mut client = connect(&setup);
+        let told = client.ask(
+            "resources/read",
+            r#"{"uri":"skill://s/shop/refunds/rules/days.md"}"#,
+        );
+        assert!(told.as_str().contains("the user's rules"), "{told:?}");
+        let read = client.ask(
+            "resources/read",
+            r#"{"uri":"skill://s/shop/refunds/SKILL.md"}"#,
+        );
+        assert_eq!(
+            read.as_str().contains("Read `rules.md`"),
+            is_read,
+            "{members}: {read:?}"
+        );
+        client.finish();
+    }
+}
+
+#[test]
+fn a_skill_with_another_scheme_has_the_uri_of_the_list_everywhere() {
+    let own = "git://o/refunds/SKILL.md";
+    let skill = |path: &str| {
+        json!({
+            "uri": format!("git://o/{path}/SKILL.md"), "resources": "dynamic",
+            "frontmatter": { "name": path, "description": "Give customers their money back." },
+        })
+    };
+    let skills = json!({ "skills": [skill("refunds")] });
+    let got = json!({ "skill": skill("unlisted") });
+    let read = json!({ "contents": [{ "uri": own, "text": INSTRUCTIONS }] });
+    let directory = json!({ "resources": [{ "uri": own, "name": "SKILL.md" }] });
+    let server = Server::new()
+        .capabilities(r#"{"tools":{},"resources":{},"extensions":{"io.modelcontextprotocol/skills":{"directoryRead":true}}}"#)
+        .tool("x", [echo()])
+        .on("skills/list", [result(&skills.to_string())])
+        .on("skills/get", [result(&got.to_string())])
+        .on("resources/directory/read", [result(&directory.to_string())])
+        .on("resources/read", [result(&read.to_string())]);
+    let setup = Setup::new()
+        .server("hub", server)
+        .setting("audit", json!({}));
+    let mut client = connect(&setup);
+    let seen = "skill://hub/@git/o/refunds/SKILL.md";
+    let listed = client.ask("skills/list", "{}").value();
+    assert_eq!(listed["skills"][0]["uri"], seen);
+    let ask = |client: &mut Client, method: &str, uri: &str| {
+        client
+            .ask(method, &json!({ "uri": uri }).to_string())
+            .value()
+    };
+    let read = ask(&mut client, "resources/read", seen);
+    assert_eq!(read["contents"][0]["uri"], seen);
+    let got = ask(
+        &mut client,
+        "skills/get",
+        "skill://hub/@git/o/unlisted/SKILL.md",
+    );
+    assert_eq!(got["skill"]["uri"], "skill://hub/@git/o/unlisted/SKILL.md");
+    let directory = ask(
+        &mut client,
+        "resources/directory/read",
+        "skill://hub/@git/o/refunds",
+    );
+    assert_eq!(directory["resources"][0]["uri"], seen);
+    client.finish();
+    // What reached the server is in the audit log.
+    let shown = setup.run(&["audit", "--json"]).code(0).stdout;
+    assert_eq!(shown.matches(r#""kind":"resource""#).count(), 3, "{shown}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::support::script::{answer, error, hang, result};
+use crate::support::script::{answer, ask, error, hang, result};
 use crate::support::{Server, Setup, until};
 
 const MADE: &str = r#"{"task":{"taskId":"t-1","status":"working","createdAt":"2026-11-26T00:00:00Z","lastUpdatedAt":"2026-11-26T00:00:00Z","ttl":60000}}"#;
@@ -89,4 +89,43 @@ fn a_task_that_fails_says_why_and_one_that_nobody_waits_for_is_cancelled() {
         (setup.home().count("lab", "tasks/cancel") == 1).then_some(())
     });
     client.finish();
+}
+
+#[test]
+fn a_question_of_a_task_comes_back_to_its_call_without_the_servers_id() {
+    let question = r#"{"message":"Which?","requestedSchema":{"type":"object","properties":{}}}"#;
+    let done = r#"{"content":[{"type":"text","text":"found"}],"_meta":{"io.modelcontextprotocol/related-task":{"taskId":"t-1"}}}"#;
+    let asking = server(CAPABLE, "required").on(
+        "tasks/result",
+        [ask("q", "elicitation/create", question), result(done)],
+    );
+    let setup = Setup::new().server("lab", asking);
+    let mut client = setup.start_with(&["serve", "--direct"]);
+    let askable = r#"{"elicitation":{}}"#;
+    let call = r#""name":"lab__research","arguments":{}"#;
+    let asked = until("the tool", || {
+        let id = client.begin_modern("tools/call", call, askable, "");
+        let answer = client.answer(id);
+        (!answer.as_str().contains(r#""error""#)).then(|| answer.value())
+    });
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let key = asked["inputRequests"]
+        .as_object()
+        .unwrap()
+        .keys()
+        .next()
+        .unwrap()
+        .clone();
+    let given = json!({ key: { "action": "accept", "content": {} } });
+    let again = format!(
+        r#"{call},"inputResponses":{given},"requestState":{}"#,
+        asked["requestState"]
+    );
+    let id = client.begin_modern("tools/call", &again, askable, "");
+    let answer = client.answer(id);
+    assert_eq!(answer.text(), "found");
+    assert!(!answer.as_str().contains("t-1"), "{answer:?}");
+    client.finish();
+    assert_eq!(setup.home().count("lab", r#""method":"tools/call""#), 1);
+    assert_eq!(setup.home().count("lab", "tasks/cancel"), 0);
 }

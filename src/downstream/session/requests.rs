@@ -121,11 +121,12 @@ impl Session {
                 let reply = match method {
                     "subscriptions/listen" if revision.is_modern() => {
                         let trace = traced.trace().clone();
-                        let caller = self.caller(revision, &meta, exchange, trace);
+                        let caller = self.caller((revision, method), &meta, exchange, trace);
                         Box::pin(self.listen(id, params, &caller)).await
                     }
                     _ => {
-                        let caller = self.caller(revision, &meta, exchange, traced.trace().clone());
+                        let trace = traced.trace().clone();
+                        let caller = self.caller((revision, method), &meta, exchange, trace);
                         self.proxy().handle(&caller, method, params, line).await
                     }
                 };
@@ -142,14 +143,15 @@ impl Session {
     /// The caller of a request: a modern request describes it itself, otherwise the handshake did.
     fn caller(
         &self,
-        revision: Revision,
+        (revision, method): (Revision, &str),
         meta: &Object<'_>,
         exchange: &Exchange,
         trace: Trace,
     ) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
             let declared = meta.get(CAPABILITIES_KEY).map(ClientCapabilities::parse);
-            if let Some(declared) = declared {
+            // Clients may discover a server before they know what they will declare.
+            if let Some(declared) = declared.filter(|_| method != "server/discover") {
                 self.client.note_interfaces(declared);
             }
             (

@@ -186,8 +186,10 @@ impl Client {
 
     /// Records whether it shows interfaces of tools, once.
     pub(crate) fn note_interfaces(&self, capabilities: ClientCapabilities) {
-        self.interfaces
-            .get_or_init(|| capabilities.shows_interfaces());
+        let shows = capabilities.shows_interfaces();
+        if self.interfaces.set(shows).is_ok() && shows && self.has_surface() {
+            self.listener.interests().tools = true;
+        }
     }
 
     /// Whether it shows interfaces of tools (MCP Apps).
@@ -220,7 +222,10 @@ impl Client {
 
     /// How it sees the servers' tools.
     pub(in crate::proxy) fn surface(&self) -> SessionSurface {
-        self.surface.get().cloned().unwrap_or_default()
+        let mut surface = self.surface.get().cloned().unwrap_or_default();
+        // A client may say so only after it has discovered the server.
+        surface.shows_interfaces |= self.surface.get().is_some() && self.shows_interfaces();
+        surface
     }
 
     /// Whether it has been decided how it sees the servers' tools.

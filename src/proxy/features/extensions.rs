@@ -8,11 +8,11 @@ use crate::limits::Request;
 use crate::mcp::extensions::may_be;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::ledger::{Reached, RequestEvent};
-use crate::proxy::relay::{Relayed, without_secrets};
+use crate::proxy::relay::{Relayed, task_in, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext, extensions};
 use crate::tool::{Hints, QualifiedName};
-use crate::upstream::ServerReply;
+use crate::upstream::{ServerReply, required_input};
 
 impl Features {
     /// Answers a request of an extension that the caller has in common with one server; `None` for others.
@@ -23,8 +23,12 @@ impl Features {
         method: &str,
         params: &Object<'_>,
     ) -> Option<Reply> {
-        let server = extensions::server_of(&caller.common, method);
-        let server = server.filter(|_| may_be(method))?;
+        if caller.common.is_empty() || !may_be(method) {
+            return None;
+        }
+        let declared = caller.extensions.others().keys().cloned();
+        let known = declared.chain(extensions::of_servers(view, &self.inventory));
+        let server = extensions::server_of(&caller.common, method, known)?;
         let name = extensions::as_tool(server, method)?;
         let reached = Reached::default();
         reached.set(server, Some(method));
@@ -99,6 +103,16 @@ impl Features {
             permit.count_bytes(arguments.len() + result.len());
         }
         let outcome = outcome.map(|reply| without_secrets(&config, &name.server, reply));
+        // A question would not have the server's name, and a task is not one of this client.
+        if let Ok(ServerReply::Result(result)) = &outcome
+            && (required_input(result).is_some() || task_in(result).is_some())
+        {
+            let text = format!(
+                "the answer of server `{}` to `{method}` is a question or a task, which an extension cannot have",
+                name.server
+            );
+            return Reply::error(ErrorCode::INTERNAL, text);
+        }
         self.relayed(view, outcome, &format!("`{method}`"))
     }
 }

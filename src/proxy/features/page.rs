@@ -15,6 +15,7 @@ use crate::catalog::{Entries, ServerTools};
 use crate::config::Exposure;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::inventory::SkillGuard;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
@@ -112,7 +113,19 @@ impl Features {
         self.inventory.known(None, FIRST_LISTING).await;
         self.inventory.renew();
         let servers = view.exposing(list.is_exposed);
-        let (positions, next) = page(&servers, list, cursor.as_ref());
+        let (mut positions, next) = page(&servers, list, cursor.as_ref());
+        if list.member == "resources" {
+            let guards = servers.iter();
+            let guards = guards.map(|server| self.inventory.skill_guard(view, server.name()));
+            let guards: Vec<Option<SkillGuard>> = guards.collect();
+            // Files of a skill that the client may not see.
+            positions.retain(|(at, index)| {
+                let key = &(list.entries)(&servers[*at]).as_slice()[*index].key;
+                guards[*at]
+                    .as_ref()
+                    .is_none_or(|guard| !guard.withholds(key))
+            });
+        }
         let fresh_for = fresh_for(&servers);
         let shown = self
             .tasks

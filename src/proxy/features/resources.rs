@@ -13,10 +13,13 @@ use super::not_found::NotFound;
 use super::page::{FIRST_LISTING, List};
 use super::uri::{self, Template};
 use crate::catalog::{ServerTools, Snapshot};
+use crate::config::Verdict;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::inventory::{Inventory, KnownSkill};
 use crate::proxy::ledger::Reached;
 use crate::proxy::own_uris;
+use crate::proxy::skill::INSTRUCTIONS;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
@@ -50,9 +53,6 @@ pub(in crate::proxy) const TEMPLATES: List = List {
         )
     },
 };
-
-/// The URI schemes of interfaces (MCP Apps) and skills.
-const OWNED: &[&str] = &["ui", "skill"];
 
 /// The target of a URI.
 #[derive(Debug, PartialEq, Eq)]
@@ -130,7 +130,16 @@ impl Features {
         params: &Object<'_>,
         context: &RequestContext,
     ) -> Reply {
-        let guarded = self.guarded(&context.view, server, own);
+        let view = &context.view;
+        let skill = self.inventory.skill_with(view, server, own);
+        if let Some(refusal) = skill
+            .as_ref()
+            .and_then(|one| refused(view, server, one, own))
+        {
+            return refusal;
+        }
+        let is_of_skill = skill.is_some();
+        let guarded = skill.filter(|_| Inventory::compares_skills(&view.config(), server));
         let is_same = params.text("uri").as_deref() == Some(own);
         // The client's JSON may contain invalid Unicode.
         let json = params
@@ -145,7 +154,10 @@ impl Features {
             &format!("`{own}`"),
         ) {
             Reply::Relayed(result) => {
-                match guarded.map(|skill| skill.verified_result(own, &result)) {
+                match guarded.map(|one| one.skill.verified_result(own, &result)) {
+                    None | Some(Ok(())) if is_of_skill => {
+                        Reply::RelayedContent(own_uris::of_skills(server, result))
+                    }
                     None | Some(Ok(())) => Reply::RelayedContent(result),
                     Some(Err(difference)) => {
                         self.inventory.poke(server);
@@ -183,13 +195,18 @@ impl Features {
         {
             return ResourceTarget::Unlisted(Vec::new());
         }
-        let target = target(&servers, uri, &owners, everything.has_one_server());
+        let is_alone = everything.has_one_server();
+        let target = target(&servers, uri, &owners, is_alone, &|server, own| {
+            self.has_named(server, own)
+        });
         match without_held(target, &everything, &servers, uri) {
-            ResourceTarget::At(server, own) if self.is_withheld(view, &server, &own) => {
+            ResourceTarget::At(server, own)
+                if self.inventory.withholds_skill(view, &server, &own) =>
+            {
                 ResourceTarget::Unlisted(Vec::new())
             }
             ResourceTarget::Unlisted(mut servers) => {
-                servers.retain(|server| !self.is_withheld(view, server, uri));
+                servers.retain(|server| !self.inventory.withholds_skill(view, server, uri));
                 ResourceTarget::Unlisted(servers)
             }
             target => target,
@@ -210,6 +227,17 @@ impl Features {
             .into_iter()
             .chain(declared)
             .collect()
+    }
+
+    /// Whether `server` named its URI `own` in a list, as a tool's interface, in a result, or by a template that does not match every
+    /// URI of the scheme.
+    fn has_named(&self, server: &ServerTools, own: &str) -> bool {
+        let scheme = own.find("://").map_or(0, |end| end + "://".len());
+        let matches =
+            |template: &Template<'_>| template.beginning().len() > scheme && template.matches(own);
+        server.names_resource(own)
+            || best_template(server, matches).is_some()
+            || (self.relay.named_uris.namers(own)).contains(server.name())
     }
 
     /// Resolves a client's URI of a template or resource to its server and the server's own form.
@@ -256,7 +284,9 @@ impl Features {
 
     /// The target of the URI of a resource, for completions.
     fn template_target(&self, servers: &[Arc<ServerTools>], uri: &str) -> ResourceTarget {
-        let target = target(servers, uri, &self.owners(uri), false);
+        let target = target(servers, uri, &self.owners(uri), false, &|server, own| {
+            self.has_named(server, own)
+        });
         without_held(target, &self.inventory.snapshot(), servers, uri)
     }
 
@@ -330,14 +360,41 @@ impl Features {
     }
 }
 
+/// The refusal to read a file of a skill, if rules do not allow a call of its tool for this file. A person is asked about calls of tools
+/// only.
+fn refused(view: &View, server: &ServerName, known: &KnownSkill, uri: &str) -> Option<Reply> {
+    let snapshot = view.snapshot();
+    let entries = snapshot.server(server)?.entries().iter();
+    let named = entries.filter(|entry| entry.as_listed().name == known.tool);
+    let tool = named.filter_map(|entry| snapshot.tool(server, &entry.name));
+    let tool = tool.last()?;
+    let path = known.skill.path_of(uri);
+    let mut calls = vec![serde_json::json!({ "file": path }).to_string()];
+    calls.extend((path == INSTRUCTIONS).then(|| "{}".to_owned()));
+    let judged = calls
+        .iter()
+        .map(|arguments| view.judge(&tool, &tool.own_name(), arguments));
+    let (_, rule) = judged
+        .max_by_key(|(verdict, _)| *verdict)
+        .filter(|(verdict, _)| *verdict != Verdict::Allowed)?;
+    let rule = rule.unwrap_or_default();
+    let text = format!(
+        "the user's rules do not allow this file of a skill to be read as a resource ({rule}); call its tool `{}`",
+        tool.qualified_name()
+    );
+    Some(Reply::error(ErrorCode::INVALID_REQUEST, text))
+}
+
 /// Finds the target of `uri`, which `owners` have named, among the resources of `servers`. An interface or a skill
 /// belongs to a server that named it, or to the only server (`is_alone`); neither a template nor a guess suffices. A view may
-/// use its server's own URI of an interface.
+/// use its server's own URI of an interface. If that begins with another server's name, it is read from that server if it `has_named`
+/// the rest, and is ambiguous otherwise.
 fn target(
     servers: &[Arc<ServerTools>],
     uri: &str,
     owners: &BTreeSet<ServerName>,
     is_alone: bool,
+    has_named: &dyn Fn(&ServerTools, &str) -> bool,
 ) -> ResourceTarget {
     if let Some((name, rest)) = uri::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
@@ -346,11 +403,17 @@ fn target(
     }
     if let Some((name, own)) = own_uris::without_server(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
-        && (server.names_resource(&own) || owners.is_empty())
     {
-        return ResourceTarget::At(name, own);
+        if owners.is_empty() || has_named(server, &own) {
+            return ResourceTarget::At(name, own);
+        }
+        if !owners.contains(&name) {
+            let others = servers.iter().filter(|other| owners.contains(other.name()));
+            let others = others.map(|other| disambiguated(other, uri));
+            return ResourceTarget::Several([uri.to_owned()].into_iter().chain(others).collect());
+        }
     }
-    if uri::is_ours(uri) || owners.is_empty() && !is_alone && is_owned(uri) {
+    if uri::is_ours(uri) || owners.is_empty() && !is_alone && own_uris::is_owned(uri) {
         return ResourceTarget::Unlisted(Vec::new());
     }
     let found: Vec<_> = if owners.is_empty() {
@@ -403,11 +466,6 @@ fn without_held(
         }
         target => target,
     }
-}
-
-fn is_owned(uri: &str) -> bool {
-    let scheme = uri.split(':').next().unwrap_or_default();
-    OWNED.iter().any(|owned| scheme.eq_ignore_ascii_case(owned))
 }
 
 /// Whether a server outside `shown` has a template that matches `uri` as specifically as any of those servers' templates.
@@ -470,7 +528,7 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
 
 /// The disambiguated URI for the server's own URI.
 fn disambiguated(server: &ServerTools, own: &str) -> String {
-    let template = if server.resources().has(own) || is_owned(own) {
+    let template = if server.resources().has(own) || own_uris::is_owned(own) {
         None
     } else {
         best_template(server, |template| template.matches(own))
@@ -588,7 +646,7 @@ mod tests {
                 .filter(|server| server.names_resource(uri))
                 .map(|server| server.name().clone())
                 .collect();
-            let found = match target(servers, uri, &owners, false) {
+            let found = match target(servers, uri, &owners, false, &ServerTools::names_resource) {
                 ResourceTarget::At(server, own) => format!("{server} {own}"),
                 ResourceTarget::Several(uris) => uris.join(" or "),
                 ResourceTarget::Unlisted(likely) => format!("unlisted {likely:?}"),

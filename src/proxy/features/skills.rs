@@ -2,18 +2,20 @@
 //! or approvals withhold is neither listed nor read.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::Features;
 use super::page::{Cursor, FIRST_LISTING};
-use crate::catalog::Snapshot;
-use crate::config::Trust;
+use crate::audit::Kind;
+use crate::catalog::{ServerTools, Tool};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
+use crate::proxy::inventory::Inventory;
+use crate::proxy::ledger::{Reached, RequestEvent};
 use crate::proxy::own_uris;
-use crate::proxy::skill::Skill;
+use crate::proxy::skill::INSTRUCTIONS;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::tool::ServerName;
@@ -24,23 +26,6 @@ const PAGE: usize = 100;
 
 /// The media type of a directory.
 const DIRECTORY: &str = "inode/directory";
-
-/// A skill of a server.
-struct Listed {
-    server: ServerName,
-    /// The name of the tool that it stands for.
-    tool: String,
-    /// Its entry, as clients see it.
-    entry: Box<RawValue>,
-}
-
-/// The members of an entry that are used here.
-struct Entry {
-    /// The URI of the skill's folder, with the `/` at its end.
-    folder: String,
-    /// The URIs of its files and their sizes; `None` if its server does not list them.
-    files: Option<Vec<(String, Option<u64>)>>,
-}
 
 impl Features {
     /// Answers a request of the extension; `None` for other methods.
@@ -68,20 +53,28 @@ impl Features {
         self.inventory.known(None, FIRST_LISTING).await;
         self.inventory.renew();
         let all = self.skills(view);
+        let is_last = |tool: &Tool, cursor: &Cursor| {
+            *tool.server().name() == cursor.server && tool.entry().name.as_str() == cursor.key
+        };
         let start = cursor.as_ref().map_or(0, |cursor| {
-            let is_last = |one: &Listed| one.server == cursor.server && one.tool == cursor.key;
-            all.iter()
-                .position(is_last)
-                .map_or(cursor.index, |at| at + 1)
+            let last = all.iter().position(|tool| is_last(tool, cursor));
+            last.map_or(cursor.index, |at| at + 1)
         });
-        let page: Vec<_> = all.iter().skip(start).take(PAGE).collect();
+        let page: Vec<Tool> = all.iter().skip(start).take(PAGE).cloned().collect();
         let end = start + page.len();
         let next = page.last().filter(|_| end < all.len()).map(|last| {
-            let (server, key) = (last.server.clone(), last.tool.clone());
+            let (server, key) = (last.server().name().clone(), last.entry().name.to_string());
             let index = end;
             Cursor { server, index, key }.next_member()
         });
-        let entries: Vec<_> = page.iter().map(|one| one.entry.get()).collect();
+        let inventory = self.inventory.clone();
+        let entries = self.tasks.spawn_blocking(move || {
+            let entries = page.iter().filter_map(|tool| entry_of(&inventory, tool));
+            entries.collect::<Vec<String>>()
+        });
+        let Ok(entries) = entries.await else {
+            return Reply::error(ErrorCode::INTERNAL, "the list could not be read".to_owned());
+        };
         let (entries, next) = (entries.join(","), next.unwrap_or_default());
         Reply::changing(
             format!(r#"{{"skills":[{entries}]{next}}}"#).into(),
@@ -97,43 +90,40 @@ impl Features {
         uri: &str,
     ) -> Reply {
         self.inventory.loaded().await;
-        let known = self.skills(view).into_iter().find(|one| {
-            let uri_of = Object::parse(&one.entry)
-                .ok()
-                .and_then(|entry| entry.text("uri"));
-            uri_of.as_deref() == Some(uri)
-        });
-        if let Some(known) = known {
-            let skill = format!(r#"{{"skill":{}}}"#, known.entry);
-            return Reply::changing(skill.into(), caller.revision.is_modern());
+        let unknown = || Reply::invalid_params(format!("there is no skill `{uri}`"));
+        let exposed = self.exposed(view);
+        let Some((server, own)) = own_uris::without_server(uri)
+            .filter(|(server, _)| exposed.iter().any(|known| known.name() == server))
+        else {
+            return unknown();
+        };
+        let skills = self.inventory.visible_skills(view, &server);
+        if let Some(known) = skills.into_iter().find(|one| one.skill.uri() == own) {
+            let all = self.skills(view).into_iter();
+            let entry = all
+                .filter(|tool| *tool.server().name() == server)
+                .find(|tool| tool.own_name().tool == known.tool)
+                .and_then(|tool| entry_of(&self.inventory, &tool));
+            return match entry {
+                Some(entry) => {
+                    let skill = format!(r#"{{"skill":{entry}}}"#);
+                    Reply::changing(skill.into(), caller.revision.is_modern())
+                }
+                None => unknown(),
+            };
         }
         // A server may have skills that it does not list. A person cannot approve one of these.
-        let config = view.config();
-        let able = view.exposing(|exposure| exposure.resources);
-        let is_able = |server: &ServerName| {
-            let known = able.iter().find(|known| known.name() == server);
-            known.is_some_and(|known| known.capabilities().has_extension(SKILLS))
-                && config
-                    .servers
-                    .get(server)
-                    .is_some_and(|entry| entry.trust == Trust::Report)
-        };
-        match own_uris::without_server(uri).filter(|(server, _)| is_able(server)) {
-            Some((server, own)) if !self.is_withheld(view, &server, &own) => {
-                let context = RequestContext::of(caller, view, params);
-                let replaced = ("uri", quoted(&own));
-                self.forward(
-                    &context,
-                    &server,
-                    "skills/get",
-                    Some(&own),
-                    params,
-                    replaced,
-                )
-                .await
-            }
-            _ => Reply::invalid_params(format!("there is no skill `{uri}`")),
+        let is_able = exposed
+            .iter()
+            .any(|known| *known.name() == server && known.capabilities().has_extension(SKILLS));
+        if !is_able
+            || Inventory::compares_skills(&view.config(), &server)
+            || self.inventory.withholds_skill(view, &server, &own)
+        {
+            return unknown();
         }
+        self.forward_about(view, caller, (&server, &own), "skills/get", params)
+            .await
     }
 
     /// Answers `resources/directory/read` from the list of a skill's files.
@@ -146,41 +136,36 @@ impl Features {
     ) -> Reply {
         self.inventory.loaded().await;
         let unknown = || Reply::invalid_params(format!("`{uri}` is not a directory of a skill"));
-        if own_uris::leads_elsewhere(uri) {
-            return unknown();
-        }
-        let folder = format!("{}/", uri.trim_end_matches('/'));
-        let skills = self.skills(view);
-        let found = skills.iter().find_map(|one| {
-            let entry = Entry::of(&one.entry)?;
-            let is_inside = folder.starts_with(&entry.folder);
-            is_inside.then_some((one, entry))
-        });
-        let Some((skill, entry)) = found else {
+        let exposed = self.exposed(view);
+        let Some((server, own)) = own_uris::without_server(uri).filter(|(server, own)| {
+            !own_uris::leads_elsewhere(own) && exposed.iter().any(|known| known.name() == server)
+        }) else {
             return unknown();
         };
-        let Some(files) = entry.files else {
-            let (server, own) = match own_uris::without_server(uri) {
-                Some(found) if found.0 == skill.server => found,
-                _ => return unknown(),
-            };
-            let snapshot = view.snapshot();
-            let known = snapshot.server(&server);
-            if !known.is_some_and(|known| {
-                known
-                    .capabilities()
-                    .has_part_of_extension(SKILLS, "directoryRead")
-            }) {
+        let folder = format!("{}/", own.trim_end_matches('/'));
+        let Some(skill) = self.inventory.skill_with(view, &server, &folder) else {
+            return unknown();
+        };
+        let Some(files) = skill.skill.files() else {
+            // A file in it would have to be one that the client may read.
+            let inside = format!("{folder}{INSTRUCTIONS}");
+            if self.inventory.withholds_skill(view, &server, &inside) {
+                return unknown();
+            }
+            let is_able = exposed.iter().any(|known| {
+                let capabilities = known.capabilities();
+                *known.name() == server
+                    && capabilities.has_part_of_extension(SKILLS, "directoryRead")
+            });
+            if !is_able {
                 return Reply::error(
                     ErrorCode::INVALID_PARAMS,
                     format!("server `{server}` does not say what is in `{uri}`"),
                 );
             }
-            let context = RequestContext::of(caller, view, params);
-            let replaced = ("uri", quoted(&own));
             let method = "resources/directory/read";
             return self
-                .forward(&context, &server, method, Some(&own), params, replaced)
+                .forward_about(view, caller, (&server, &own), method, params)
                 .await;
         };
         let mut children: BTreeMap<String, Value> = BTreeMap::new();
@@ -190,14 +175,12 @@ impl Features {
             };
             let child = match rest.split_once('/') {
                 Some((name, _)) => {
-                    json!({ "uri": format!("{folder}{name}"), "name": name, "mimeType": DIRECTORY })
+                    let uri = own_uris::of_skill(&server, &format!("{folder}{name}"));
+                    json!({ "uri": uri, "name": name, "mimeType": DIRECTORY })
                 }
                 None => {
-                    let mut child = json!({ "uri": file, "name": rest });
-                    if let Some(size) = size {
-                        child["size"] = size.into();
-                    }
-                    child
+                    let uri = own_uris::of_skill(&server, file);
+                    json!({ "uri": uri, "name": rest, "size": size })
                 }
             };
             children.insert(child["uri"].to_string(), child);
@@ -212,94 +195,57 @@ impl Features {
         )
     }
 
-    /// The skills that a client may see.
-    fn skills(&self, view: &View) -> Vec<Listed> {
-        let exposing = view.exposing(|exposure| exposure.resources);
-        let is_exposed = |server: &ServerName| exposing.iter().any(|known| known.name() == server);
-        self.skills_in(&view.snapshot(), is_exposed)
-    }
-
-    fn skills_in(
+    /// Forwards a request about `own`, something of a skill, to its server; the answer has the URIs that clients see.
+    async fn forward_about(
         &self,
-        snapshot: &Snapshot,
-        is_wanted: impl Fn(&ServerName) -> bool,
-    ) -> Vec<Listed> {
-        let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
-        let tools = tools.filter(|tool| is_wanted(tool.server().name()));
-        let listed = tools.filter_map(|tool| {
-            let server = tool.server().name().clone();
-            let definition = self.inventory.definition(&tool)?;
-            let entry = skill_of_definition(definition.get().as_bytes())?;
-            let entry = own_uris::skill_for_clients(&server, entry);
-            Some(Listed {
-                server,
-                tool: tool.entry().name.to_string(),
-                entry: RawValue::from_string(entry).ok()?,
-            })
-        });
-        listed.collect()
+        view: &View,
+        caller: &Caller,
+        (server, own): (&ServerName, &str),
+        method: &str,
+        params: &Object<'_>,
+    ) -> Reply {
+        let reached = Reached::default();
+        reached.set(server, None);
+        let begin =
+            |audit| RequestEvent::begin(audit, Kind::Resource, (view, caller), params, &reached);
+        let event = match self.ledger.audit().map(begin).transpose() {
+            Ok(event) => event,
+            Err(refusal) => return refusal,
+        };
+        let context = RequestContext::of(caller, view, params);
+        let replaced = ("uri", quoted(own));
+        let reply = self.forward(&context, server, method, Some(own), params, replaced);
+        let reply = match reply.await {
+            Reply::Relayed(result) => Reply::Relayed(own_uris::of_skills(server, result)),
+            reply => reply,
+        };
+        match event {
+            Some(event) => event.end(reply),
+            None => reply,
+        }
     }
 
-    /// The skill of `server` in which `own` is, if what is read of it has to be what was listed: where a person has approved that, and in a
-    /// folder of this machine.
-    pub(super) fn guarded(&self, view: &View, server: &ServerName, own: &str) -> Option<Skill> {
-        let entry = view.config().servers.get(server).cloned()?;
-        if entry.holds().is_none() && entry.trust == Trust::Report {
-            return None;
-        }
+    /// The servers whose skills a client may see.
+    fn exposed(&self, view: &View) -> Vec<Arc<ServerTools>> {
+        view.exposing(|exposure| exposure.resources)
+    }
+
+    /// The tools of the skills that a client may see.
+    fn skills(&self, view: &View) -> Vec<Tool> {
+        let exposed = self.exposed(view);
         let snapshot = view.snapshot();
         let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
-        let skills = tools
-            .filter(|tool| tool.server().name() == server)
-            .filter_map(|tool| {
-                let definition = self.inventory.definition(&tool)?;
-                Skill::of(skill_of_definition(definition.get().as_bytes())?)
-            });
-        // A skill may be in the folder of another one.
-        let holding = skills.filter(|skill| skill.has(own));
-        holding.max_by_key(|skill| skill.folder().len())
-    }
-
-    /// Whether `own` is a file of a skill of `server` that the client may not see.
-    pub(super) fn is_withheld(&self, view: &View, server: &ServerName, own: &str) -> bool {
-        let visible = view.snapshot();
-        let known = visible.server(server);
-        if !known.is_some_and(|known| known.capabilities().has_extension(SKILLS)) {
-            return false;
-        }
-        // The server could read it as the URI of a skill that is withheld.
-        if own_uris::leads_elsewhere(own) {
-            return true;
-        }
-        let everything = visible.unrestricted();
-        let count = |snapshot: &Snapshot| {
-            let tools = snapshot.tools().filter(|tool| tool.entry().is_skill);
-            tools.filter(|tool| tool.server().name() == server).count()
+        let is_exposed = |tool: &Tool| {
+            let mut exposed = exposed.iter();
+            exposed.any(|known| known.name() == tool.server().name())
         };
-        if count(&visible) == count(&everything) {
-            return false;
-        }
-        let seen = own_uris::of_skill(server, own);
-        let folders = |snapshot: &Snapshot| -> Vec<String> {
-            let skills = self.skills_in(snapshot, |name| name == server);
-            let entries = skills.iter().filter_map(|skill| Entry::of(&skill.entry));
-            let folders = entries.map(|entry| entry.folder);
-            folders.filter(|folder| seen.starts_with(folder)).collect()
-        };
-        folders(&everything).len() != folders(&visible).len()
+        tools.filter(is_exposed).collect()
     }
 }
 
-impl Entry {
-    fn of(json: &RawValue) -> Option<Self> {
-        let entry: Value = serde_json::from_str(json.get()).ok()?;
-        let file = |file: &Value| Some((file["uri"].as_str()?.to_owned(), file["size"].as_u64()));
-        let uri = entry["uri"].as_str()?;
-        Some(Self {
-            folder: uri.strip_suffix("SKILL.md")?.to_owned(),
-            files: entry["resources"]
-                .as_array()
-                .map(|files| files.iter().filter_map(file).collect()),
-        })
-    }
+/// The entry of a skill as clients see it, by its tool.
+fn entry_of(inventory: &Inventory, tool: &Tool) -> Option<String> {
+    let definition = inventory.definition(tool)?;
+    let entry = skill_of_definition(definition.get().as_bytes())?;
+    Some(own_uris::skill_for_clients(tool.server().name(), entry))
 }

@@ -16,6 +16,7 @@ mod policy;
 mod renewal;
 mod shared;
 mod size;
+mod skills;
 mod status;
 mod topics;
 mod vectors;
@@ -39,6 +40,8 @@ use self::known_extensions::KnownExtensions;
 pub(in crate::proxy) use self::pins::{PinState, waiting_text};
 pub(crate) use self::shared::SharedLists;
 pub(in crate::proxy) use self::size::ToolsSize;
+use self::skills::KnownSkills;
+pub(in crate::proxy) use self::skills::{KnownSkill, SkillGuard};
 pub(in crate::proxy) use self::status::Reader;
 pub(crate) use self::status::{ServerReport, Status, counted};
 use self::topics::Topics;
@@ -88,6 +91,7 @@ pub(crate) struct Inventory {
     notifier: Arc<Notifier>,
     topics: Arc<Topics>,
     extensions: Arc<KnownExtensions>,
+    skills: KnownSkills,
     /// Creates the built-in server's catalog entry.
     own_tools: fn(&Config) -> ServerTools,
     start: Start,
@@ -158,6 +162,7 @@ impl Inventory {
             ledger,
             topics: Arc::new(Topics::load(cache)),
             extensions: Arc::new(KnownExtensions::load(cache)),
+            skills: KnownSkills::default(),
             callers,
             own_tools,
             events,

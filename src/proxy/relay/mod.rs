@@ -14,6 +14,7 @@ mod question;
 mod tasks;
 
 use std::borrow::Cow;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -25,7 +26,7 @@ use self::consent::{Consents, ScriptConsent};
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
-pub(in crate::proxy) use self::tasks::task_in;
+pub(in crate::proxy) use self::tasks::{task_in, without_related_task, without_task_id};
 use crate::approvals::Approvals;
 use crate::catalog::Snapshot;
 use crate::config::Config;
@@ -100,6 +101,16 @@ pub(super) struct Relayed<'a> {
     pub(super) is_repeatable: bool,
     /// Whether the server may answer with a task, or the request is about one.
     pub(super) takes_task: bool,
+}
+
+impl Relayed<'_> {
+    /// A hash of the request to `server`.
+    fn fingerprint(&self, server: &ServerName) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (server, self.method, self.name).hash(&mut hasher);
+        (&self.params.head, &self.params.body, &self.params.tail).hash(&mut hasher);
+        hasher.finish()
+    }
 }
 
 impl RequestContext {

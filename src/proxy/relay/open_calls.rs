@@ -5,7 +5,6 @@
 //! the answers, or does not return in time.
 
 use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use super::tasks::Task;
 use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -49,6 +49,8 @@ struct OpenCall {
     outcome: oneshot::Receiver<Result<ServerReply, CallError>>,
     /// The questions that the client has not answered, by key.
     pending: Vec<(String, PendingQuestion)>,
+    /// The task whose result the call waits for, and the fingerprint of the request that made it.
+    task: Option<(u64, Task)>,
     /// Cancels the call when dropped.
     _call: DropGuard,
 }
@@ -69,7 +71,7 @@ impl Relay {
         relayed: Relayed<'_>,
         context: &RequestContext,
     ) -> Result<ServerReply, CallError> {
-        let fingerprint = fingerprint(server, &relayed);
+        let fingerprint = relayed.fingerprint(server);
         let token: Option<String> = context
             .state
             .as_deref()
@@ -120,6 +122,7 @@ impl Relay {
             questions,
             outcome,
             pending: Vec::new(),
+            task: None,
             _call: call.clone().drop_guard(),
         };
         let Relayed {
@@ -260,6 +263,22 @@ impl OpenCalls {
         has_room
     }
 
+    /// Takes the task of the call with this token, which is JSON, if the request that made it is repeated.
+    pub(super) fn task(&self, state: &str, request: u64) -> Option<Task> {
+        let token: String = serde_json::from_str(state).ok()?;
+        let mut calls = self.table();
+        let kept = &mut calls.get_mut(&token)?.task;
+        let (_, task) = kept.take_if(|(of, _)| *of == request)?;
+        Some(task)
+    }
+
+    /// Keeps a task with the call that waits for its result. Without that call, the task is cancelled.
+    pub(super) fn keep_task(&self, token: &str, request: u64, task: Task) {
+        if let Some(open) = self.table().get_mut(token) {
+            open.task = Some((request, task));
+        }
+    }
+
     fn table(&self) -> MutexGuard<'_, HashMap<String, OpenCall>> {
         // Each change is a single step.
         self.0.lock()
@@ -373,16 +392,4 @@ fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
             .with("inputRequests", &format!("{{{}}}", members.join(",")))
             .into(),
     )
-}
-
-fn fingerprint(server: &ServerName, relayed: &Relayed<'_>) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    (server, relayed.method, relayed.name).hash(&mut hasher);
-    (
-        &relayed.params.head,
-        &relayed.params.body,
-        &relayed.params.tail,
-    )
-        .hash(&mut hasher);
-    hasher.finish()
 }

@@ -3,7 +3,7 @@
 //! answer to a call (extension `io.modelcontextprotocol/tasks`).
 
 use std::collections::BTreeSet;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -13,13 +13,15 @@ use serde_json::value::RawValue;
 use super::instrument::InstrumentedPool;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
-use crate::mcp::object::text;
+use crate::mcp::object::{quoted, text};
 use crate::mcp::{ErrorCode, Frame, Object, TASKS};
 use crate::proxy::callers::caller::{CallHost, Questions};
 use crate::shutdown::Tasks;
 use crate::telemetry::trace::{Hop, Trace};
 use crate::tool::ServerName;
-use crate::upstream::{CallError, Host as _, Question, ServerCall, ServerReply, code_of};
+use crate::upstream::{
+    CallError, Host, Question, ServerCall, ServerReply, code_of, required_input,
+};
 
 /// The time limit for cancelling a task whose call was given up.
 const CANCELLING: Duration = Duration::from_secs(5);
@@ -27,6 +29,9 @@ const CANCELLING: Duration = Duration::from_secs(5);
 /// The limits of the pause between two questions for the state of a task.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// The member of `_meta` with the id of the task that a result belongs to (2025-11-25, basic/utilities/tasks).
+const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
 
 /// The pause if the server proposes none.
 const USUAL_PAUSE: Duration = Duration::from_secs(1);
@@ -65,11 +70,22 @@ impl Relay {
         let (start, limit) = (Instant::now(), relayed.limit);
         let wish = format!(r#","task":{{"ttl":{}}}"#, limit.as_millis());
         relayed.params.tail.extend_from_slice(wish.as_bytes());
-        let reply = self.request(server, relayed, context).await?;
-        let Some(id) = legacy_task_of(&reply) else {
-            return Ok(reply);
+        let call = relayed.fingerprint(server);
+        let state = context.and_then(|context| context.state.as_deref());
+        let unanswered;
+        // A client that was asked repeats the call; the answer belongs to the task that exists.
+        let (mut task, context) = match state.and_then(|state| self.open_calls.task(state, call)) {
+            Some(known) => (known, context),
+            None => {
+                let reply = self.request(server, relayed, context).await?;
+                let Some(id) = legacy_task_of(&reply) else {
+                    return Ok(reply);
+                };
+                let task = self.waited_for(server, &id, None, context);
+                unanswered = context.map(RequestContext::unanswered);
+                (task, unanswered.as_ref())
+            }
         };
-        let mut task = self.waited_for(server, &id, None);
         let result = Relayed {
             method: "tasks/result",
             name: None,
@@ -79,8 +95,15 @@ impl Relay {
             takes_task: false,
         };
         let reply = self.request(server, result, context).await?;
+        if let ServerReply::Result(result) = &reply
+            && let Some(state) =
+                required_input(result).and_then(|object| object.text("requestState"))
+        {
+            self.open_calls.keep_task(&state, call, task);
+            return Ok(reply);
+        }
         task.is_over = true;
-        Ok(reply)
+        Ok(task.without_id(reply))
     }
 
     /// Makes a call as a task of the extension, and asks for its state until it has ended.
@@ -108,7 +131,7 @@ impl Relay {
         };
         let raw: Option<&RawValue> = serde_json::from_str(&id).ok();
         let name = raw.and_then(text).unwrap_or_default();
-        let mut task = self.waited_for(server, &id, Some(name.clone()));
+        let mut task = self.waited_for(server, &id, Some(name.clone()), context);
         let mut answered = BTreeSet::new();
         loop {
             let left = (limit + asking).saturating_sub(start.elapsed());
@@ -122,7 +145,7 @@ impl Relay {
             let get = task.request("tasks/get", &name, left);
             let reply = self.about(server, &get, context).await?;
             let ServerReply::Result(result) = &reply else {
-                return Ok(reply);
+                return Ok(task.without_id(reply));
             };
             let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
             let state = raw.and_then(|raw| Object::parse(raw).ok());
@@ -156,7 +179,7 @@ impl Relay {
                     if let refusal @ ServerReply::Error(_) =
                         self.about(server, &update, context).await?
                     {
-                        return Ok(refusal);
+                        return Ok(task.without_id(refusal));
                     }
                     continue;
                 }
@@ -164,13 +187,17 @@ impl Relay {
             }
             task.is_over = true;
             let gone = |message: &str| error(ErrorCode::INTERNAL, message);
-            return Ok(match status.as_str() {
-                "completed" => part("result").map(ServerReply::Result),
+            let end = match status.as_str() {
+                // A question, or another task, is not the end of a task.
+                "completed" => part("result")
+                    .filter(|result| required_input(result).is_none() && task_in(result).is_none())
+                    .map(ServerReply::Result),
                 "failed" => part("error").map(ServerReply::Error),
                 "cancelled" => Some(gone("the server cancelled the task of this call")),
                 _ => None,
-            }
-            .unwrap_or_else(|| gone("the server's task has no state that is known")));
+            };
+            let end = end.unwrap_or_else(|| gone("the server's task has no result that is known"));
+            return Ok(task.without_id(end));
         }
     }
 
@@ -224,14 +251,27 @@ impl Relay {
     ) -> Result<ServerReply, CallError> {
         let host = context.map(|context| {
             let masker = context.view.config().masker_of(server);
-            CallHost::new(&context.caller, None, Questions::Refused, masker)
+            CallHost::at(server, &context.caller, None, Questions::Refused, masker)
         });
         self.send(server, relayed, context, host).await
     }
 
     /// A task that is cancelled unless its end is noted. `id` is its id as JSON, `name` the same for a header.
-    fn waited_for(&self, server: &ServerName, id: &str, name: Option<String>) -> Task {
+    fn waited_for(
+        &self,
+        server: &ServerName,
+        id: &str,
+        name: Option<String>,
+        context: Option<&RequestContext>,
+    ) -> Task {
+        let host = context.map(|context| {
+            let masker = context.view.config().masker_of(server);
+            CallHost::at(server, &context.caller, None, Questions::Refused, masker)
+        });
+        let raw: Option<&RawValue> = serde_json::from_str(id).ok();
         Task {
+            own: raw.and_then(text).unwrap_or_else(|| id.to_owned()),
+            host,
             pool: self.instrumented(),
             tasks: self.tasks.clone(),
             server: server.clone(),
@@ -243,7 +283,7 @@ impl Relay {
 }
 
 /// A task at a server, which is cancelled when its call is given up.
-struct Task {
+pub(super) struct Task {
     pool: InstrumentedPool,
     tasks: Tasks,
     server: ServerName,
@@ -251,6 +291,10 @@ struct Task {
     params: Frame,
     /// Its id, if it is a task of the extension.
     name: Option<String>,
+    /// Its id, which its client does not get.
+    own: String,
+    /// The client of its call, whose connection knows the task.
+    host: Option<Arc<CallHost>>,
     is_over: bool,
 }
 
@@ -267,6 +311,18 @@ impl Task {
     }
 }
 
+impl Task {
+    /// The end of its call without its id.
+    fn without_id(&self, reply: ServerReply) -> ServerReply {
+        match reply {
+            ServerReply::Result(result) => ServerReply::Result(without_related_task(result)),
+            ServerReply::Error(error) => {
+                ServerReply::Error(without_task_id(error, &self.own, "of this call"))
+            }
+        }
+    }
+}
+
 impl Drop for Task {
     fn drop(&mut self) {
         if self.is_over {
@@ -274,6 +330,7 @@ impl Drop for Task {
         }
         let (pool, server) = (self.pool.clone(), self.server.clone());
         let (params, name) = (std::mem::take(&mut self.params), self.name.take());
+        let host = self.host.take().map(|host| host as Arc<dyn Host>);
         self.tasks.spawn(async move {
             let call = ServerCall {
                 method: "tasks/cancel",
@@ -282,7 +339,7 @@ impl Drop for Task {
                 meta: "",
                 limit: CANCELLING,
                 hop: Hop::default(),
-                host: None,
+                host,
                 agreed: None,
                 takes_task: name.is_some(),
             };
@@ -301,6 +358,40 @@ pub(in crate::proxy) fn task_in(result: &[u8]) -> Option<Object<'_>> {
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
     (object.text("resultType").as_deref() == Some("task")).then_some(object)
+}
+
+/// `result` without the id of the task that it belongs to, which is its server's own.
+pub(in crate::proxy) fn without_related_task(result: Bytes) -> Bytes {
+    static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"related"));
+    if WORD.find(&result).is_none() {
+        return result;
+    }
+    let shaped = || {
+        let raw: &RawValue = serde_json::from_slice(&result).ok()?;
+        let object = Object::parse(raw).ok()?;
+        let meta = Object::parse(object.get("_meta")?).ok()?;
+        Some(object.with("_meta", &meta.without(RELATED_TASK)))
+    };
+    shaped().map_or_else(|| result.clone(), Bytes::from)
+}
+
+/// `error` with another id in place of the server's `own` id of a task.
+pub(in crate::proxy) fn without_task_id(error: Bytes, own: &str, other: &str) -> Bytes {
+    let Ok(raw) = serde_json::from_slice::<&RawValue>(&error) else {
+        return error;
+    };
+    let object = Object::parse(raw).unwrap_or_default();
+    let message = object.text("message").unwrap_or_default();
+    let message = quoted(&message.replace(own, other));
+    let code = object.get("code").map_or("0", RawValue::get);
+    let data = object.get("data").map(RawValue::get);
+    let data = data.filter(|data| !data.contains(own) && !data.contains('\\'));
+    let data = data.map(|data| format!(r#","data":{data}"#));
+    format!(
+        r#"{{"code":{code},"message":{message}{}}}"#,
+        data.unwrap_or_default()
+    )
+    .into()
 }
 
 /// The id of the task that a call of revision 2025-11-25 has made, as JSON.

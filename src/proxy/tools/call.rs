@@ -207,7 +207,8 @@ impl Tools {
                 for repair in &repairs {
                     tracing::info!(tool = %name, path = repair.path, repair = repair.what, "arguments repaired");
                 }
-                let permit = self.permit(view, context, &name).await?;
+                // Limits, as rules, are about the server's own name.
+                let permit = self.permit(view, context, &tool.own_name()).await?;
                 let answered = self
                     .call_server(&call, &tool, (arguments, completed.as_deref()), &consent)
                     .await;

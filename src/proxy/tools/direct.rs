@@ -294,12 +294,17 @@ impl Tools {
             });
         }
         let head = format!(r#"{{"name":{}"#, quoted(name.tool.as_str()));
-        let frame = match (params.get("arguments"), completed) {
-            (_, Some(all)) => Frame::from(format!(r#"{head},"arguments":{all}"#)),
-            (None, None) => Frame::from(head),
-            (Some(raw), None) => Frame {
+        // The arguments are the body: headers for the server are made of it.
+        let body = match (params.get("arguments"), completed) {
+            (_, Some(all)) => Some(Bytes::copy_from_slice(all.get().as_bytes())),
+            (Some(raw), None) => Some(line.slice_ref(raw.get().as_bytes())),
+            (None, None) => None,
+        };
+        let frame = match body {
+            None => Frame::from(head),
+            Some(body) => Frame {
                 head: format!(r#"{head},"arguments":"#).into_bytes(),
-                body: line.slice_ref(raw.get().as_bytes()),
+                body,
                 tail: Vec::new(),
             },
         };

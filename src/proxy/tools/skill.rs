@@ -90,6 +90,13 @@ impl Tools {
                 "`{name}` is not given: the instructions of this skill are not those that server `{server}` has listed"
             )));
         }
+        // Another skill may be in the folder of this one.
+        let withholds = |context: &RequestContext| {
+            (self.inventory).withholds_skill(&context.view, server, &uri)
+        };
+        if context.is_some_and(withholds) {
+            return Ok(Err(format!("`{name}` is not given: a rule withholds it")));
+        }
         let reading = Relayed {
             method: "resources/read",
             name: Some(&uri),

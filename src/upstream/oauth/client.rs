@@ -255,7 +255,8 @@ impl Authority {
     }
 }
 
-fn form_encoded(text: &str) -> String {
+/// A text as it is written in a form.
+pub(super) fn form_encoded(text: &str) -> String {
     let mut url = Url::parse("http://form").expect("it is a URL");
     url.query_pairs_mut().append_key_only(text);
     url.query().unwrap_or_default().to_owned()

@@ -199,6 +199,11 @@ impl LoginError {
         matches!(self, Self::Refused { code, .. } if code == "invalid_grant")
     }
 
+    /// Whether the kind of a token or of a grant is refused.
+    pub(super) fn refuses_kind(&self) -> bool {
+        matches!(self, Self::Refused { code, .. } if matches!(&code[..], "invalid_request" | "unsupported_token_type" | "unsupported_grant_type"))
+    }
+
     /// Whether a person has to log in first.
     #[must_use]
     pub(crate) fn wants_person(&self) -> bool {

@@ -240,6 +240,8 @@ impl IdentityLogin<'_> {
                 Ok(assertion) => return checked(assertion, authority, client, &provider),
                 // The next one may be valid still.
                 Err(error) if error.is_invalid_grant() => {}
+                // Not each provider exchanges refresh tokens.
+                Err(error) if kind == REFRESH_TOKEN && error.refuses_kind() => {}
                 Err(error) => return Err(error),
             }
         }

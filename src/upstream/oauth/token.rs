@@ -4,7 +4,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::client::Client;
+use super::client::{Client, form_encoded};
 use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, wrong};
 use super::now;
@@ -130,6 +130,13 @@ impl TokenEndpoint<'_> {
             fields.push(("resource", self.resource.to_owned()));
         }
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
+        // A server may repeat what it got: the header, the secret in it, and that as it is written in a form.
+        let header = authorization
+            .as_ref()
+            .and_then(|header| header.to_str().ok());
+        let header = header.map(|header| header.trim_start_matches("Basic ").to_owned());
+        let secret = self.client.secret.as_ref();
+        let encoded = secret.map(|secret| form_encoded(secret.expose()));
         let secrets: Vec<Secret<String>> = fields
             .iter()
             .filter(|(name, _)| {
@@ -146,7 +153,8 @@ impl TokenEndpoint<'_> {
                 )
             })
             .map(|(_, value)| value.clone().into())
-            .chain(self.client.secret.clone())
+            .chain(secret.cloned())
+            .chain(header.into_iter().chain(encoded).map(Secret::new))
             .collect();
         let fields: Vec<(&str, &str)> = fields
             .iter()

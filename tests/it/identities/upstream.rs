@@ -373,7 +373,7 @@ impl Exchanger {
                 && fields["scope"] == "read write";
             let person = subject(&fields["subject_token"]).unwrap_or_default();
             let refuse = |reply: &mut Reply, code: &str| {
-                let body = json!({ "error": code, "error_description": format!("not {}", fields["subject_token"]) });
+                let body = json!({ "error": code, "error_description": format!("not {} {}", fields["subject_token"], request.header("authorization")) });
                 let kind = "content-type: application/json\r\n";
                 reply.whole("400 Bad Request", kind, &body.to_string());
             };
@@ -480,6 +480,8 @@ fn a_token_is_got_in_exchange_for_each_persons_own() {
         let said = execute(&gateway, "apart__t", credential);
         assert!(said.contains(words), "{said}");
         assert!(!said.contains("I am"), "{said}");
+        let secret = STANDARD.encode("gateway:the-exchange-secret");
+        assert!(!said.contains(&secret), "{said}");
     }
     assert_eq!(apart.web.count("tools/call"), before);
     let metrics = gateway.call("GET", "/metrics").by(&by_hand).send().body;

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-use crate::config::{Environment, env};
+use crate::config::{Config, Environment, env};
 use crate::files;
 use crate::proxy::Caller;
 use crate::proxy::view::View;
@@ -38,6 +38,8 @@ pub(super) const LONGEST_SELECT: usize = 512;
 #[derive(Serialize, Deserialize)]
 pub(super) struct Handle {
     server: String,
+    /// The hash of the server's transport: under its name there may be another server later.
+    entry: String,
     /// The tool, by its server's own name.
     tool: String,
     /// The server's own id.
@@ -71,7 +73,7 @@ impl fmt::Debug for TaskIds {
 impl Handle {
     /// A task that a call of `tool` became.
     pub(super) fn new(
-        tool: &QualifiedName,
+        (tool, entry): (&QualifiedName, String),
         id: String,
         arguments: &RawValue,
         (select, is_direct): (Option<&str>, bool),
@@ -79,12 +81,18 @@ impl Handle {
         let fits = arguments.get().len() <= LONGEST_ARGUMENTS;
         Self {
             server: tool.server.to_string(),
+            entry,
             tool: tool.tool.to_string(),
             id,
             arguments: fits.then(|| arguments.to_owned()),
             select: select.map(str::to_owned),
             is_direct,
         }
+    }
+
+    /// Whether the server is the one that made the task.
+    pub(super) fn is_of(&self, config: &Config, server: &ServerName) -> bool {
+        entry_of(config, server).as_ref() == Some(&self.entry)
     }
 
     /// The tool, by its server's own name.
@@ -94,6 +102,12 @@ impl Handle {
             tool: ToolName::new(&self.tool).ok()?,
         })
     }
+}
+
+/// The hash of the transport of a server.
+pub(super) fn entry_of(config: &Config, server: &ServerName) -> Option<String> {
+    let entry = config.servers.get(server)?;
+    Some(entry.hash.to_string())
 }
 
 impl TaskIds {

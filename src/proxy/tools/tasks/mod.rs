@@ -19,13 +19,15 @@ use super::Tools;
 use super::call::{TaskWish, has_scopes, size_of_answer};
 use crate::catalog::{Adapted, Tool};
 use crate::config::Verdict;
-use crate::mcp::object::quoted;
+use crate::mcp::object::{quoted, text};
 use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::callers::caller::named;
 use crate::proxy::failure::{Failure, Withheld};
 use crate::proxy::ledger::CallEvent;
-use crate::proxy::relay::{Relayed, RequestContext, task_in, without_secrets};
+use crate::proxy::relay::{
+    Relayed, RequestContext, task_in, without_related_task, without_secrets, without_task_id,
+};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
@@ -87,15 +89,17 @@ impl Tools {
         let task = task_in(result)?;
         let takes = self.takes_task(view, context, (tool, arguments), wish);
         let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
-        // Results of older servers are their own.
-        if !takes && !is_modern {
-            return None;
-        }
         let failed = |message: &str| Failure::Refused {
             name: tool.qualified_name(),
             message: message.to_owned(),
             data: None,
         };
+        if !is_modern {
+            // Older clients do not know this member of a result, and older servers may have one of their own.
+            let is_known = context.is_some_and(|context| context.caller.revision.is_modern());
+            let reason = "its result says that it is a task, which its revision does not have";
+            return is_known.then(|| Err(failed(reason)));
+        }
         let (Some(context), Some(wish)) = (context.filter(|_| takes), wish) else {
             return Some(Err(failed("it made a task that was not asked for")));
         };
@@ -105,14 +109,21 @@ impl Tools {
         let Some(id) = id else {
             return Some(Err(failed("it made a task without a usable id")));
         };
+        let server = tool.server().name();
+        let Some(entry) = handle::entry_of(&view.config(), server) else {
+            return Some(Err(failed("its server was removed")));
+        };
         let handle = Handle::new(
-            &tool.own_name(),
+            (&tool.own_name(), entry),
             id,
             arguments,
             (wish.select, wish.is_direct),
         );
         let made = match self.task_ids.seal(view, &context.caller, &handle) {
-            Ok(id) => Ok(Reply::Task(task.with("taskId", &quoted(&id)).into())),
+            Ok(id) => {
+                let changed = [("resultType", quoted("task")), ("taskId", quoted(&id))];
+                Ok(Reply::Task(shaped(&task, &changed, &handle.id, &id).into()))
+            }
             Err(error) => Err(failed(&format!("its task has no id: {error}"))),
         };
         Some(made)
@@ -317,11 +328,17 @@ impl Tools {
     /// The tool of a task, if the client may call it now.
     async fn tool_of_task(&self, view: &View, handle: &Handle) -> Result<Tool, Failure> {
         let unknown = || Failure::Unknown {
-            name: handle.id.clone(),
+            name: handle
+                .tool()
+                .map(|name| name.to_string())
+                .unwrap_or_default(),
             server: None,
             nearest: Vec::new(),
         };
         let name = handle.tool().ok_or_else(unknown)?;
+        if !handle.is_of(&view.config(), &name.server) {
+            return Err(unknown());
+        }
         self.inventory.loaded().await;
         let known = || {
             // Tools of interfaces are called by their own names only.
@@ -382,7 +399,7 @@ impl Tools {
         let result = match without_secrets(&view.config(), &own.server, reply) {
             ServerReply::Result(result) => result,
             ServerReply::Error(error) => {
-                let reply = Reply::RelayedError(error);
+                let reply = Reply::RelayedError(without_task_id(error, &handle.id, id));
                 return Ok(Answered {
                     recorded: Some(reply.clone()),
                     reply,
@@ -450,7 +467,7 @@ impl Tools {
                 if !result.starts_with('{') {
                     return Err(malformed());
                 }
-                let result = Bytes::copy_from_slice(result.as_bytes());
+                let result = without_related_task(Bytes::copy_from_slice(result.as_bytes()));
                 let adapted = tool.adapted();
                 let asked = AnsweredCall {
                     name: &tool.own_name(),
@@ -471,8 +488,11 @@ impl Tools {
                 Some(shown)
             }
             Some("failed") => {
-                let error = state.get("error").ok_or_else(malformed)?;
-                let error = Bytes::copy_from_slice(error.get().as_bytes());
+                let error = state.get("error").filter(|raw| raw.get().starts_with('{'));
+                let error = error.ok_or_else(malformed)?.get();
+                let error = Bytes::copy_from_slice(error.as_bytes());
+                let error = without_task_id(error, &handle.id, id);
+                changed.push(("error", String::from_utf8_lossy(&error).into_owned()));
                 Some(Reply::RelayedError(error))
             }
             Some("cancelled") => Some(Reply::Result(Bytes::from_static(b"{}"))),
@@ -486,7 +506,7 @@ impl Tools {
             _ => return Err(malformed()),
         };
         Ok(Answered {
-            reply: Reply::Relayed(replaced(state, &changed).into()),
+            reply: Reply::Relayed(shaped(state, &changed, &handle.id, id).into()),
             recorded,
         })
     }
@@ -528,12 +548,25 @@ fn questions_for(context: &RequestContext, tool: &Tool, questions: &Object<'_>) 
     format!("{{{}}}", questions.collect::<Vec<_>>().join(","))
 }
 
-/// `object` with other values for some members, which it may lack.
-fn replaced(object: &Object<'_>, changed: &[(&str, String)]) -> String {
-    let new = |name: &str| changed.iter().find(|(changed, _)| *changed == name);
-    let own = object.members().iter().zip(object.iter());
-    let kept = own.filter(|(_, (name, _))| new(name).is_none());
-    let kept = kept.map(|((key, value), _)| format!("{key}:{value}"));
+/// A task of a server for its client: with these members `changed`, without other members that only some states have, and without the
+/// server's `own` id.
+fn shaped(task: &Object<'_>, changed: &[(&str, String)], own: &str, id: &str) -> String {
+    const OF_STATES: [&str; 3] = ["result", "error", "inputRequests"];
+    let is_new = |name: &str| changed.iter().any(|(changed, _)| *changed == name);
+    let members = task.members().iter().zip(task.iter());
+    let kept = members.filter(|(_, (name, _))| !is_new(name) && !OF_STATES.contains(&&**name));
+    let kept = kept.map(|((key, value), (name, _))| match &*name {
+        "_meta" => {
+            let only = format!(r#"{{"_meta":{value}}}"#);
+            let clean = without_related_task(only.into());
+            String::from_utf8_lossy(&clean[1..clean.len() - 1]).into_owned()
+        }
+        "statusMessage" => {
+            let text = text(value).unwrap_or_default();
+            format!("{key}:{}", quoted(&text.replace(own, id)))
+        }
+        _ => format!("{key}:{value}"),
+    });
     let changed = changed
         .iter()
         .map(|(key, value)| format!(r#""{key}":{value}"#));
