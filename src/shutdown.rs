@@ -19,7 +19,7 @@ const ENDING: Duration = Duration::from_secs(3);
 /// starts no more.
 static HAS_THREAD: AtomicBool = AtomicBool::new(false);
 
-/// Whether signals no longer end the process by themselves.
+/// Whether signals are received, so that they no longer end the process.
 static HANDLES_SIGNALS: AtomicBool = AtomicBool::new(false);
 
 /// Receives the log lines of the tasks that run for it, in addition to the log of the process.
@@ -231,7 +231,7 @@ pub(crate) fn interruptible<T>(ask: impl FnOnce() -> T, end: fn() -> !) -> T {
         return ask();
     }
     let (answered, answer) = tokio::sync::oneshot::channel::<()>();
-    // The caller's runtime hears nothing while its thread waits for the person.
+    // The caller's runtime receives no signal while its thread waits for the person.
     let watch = move || {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

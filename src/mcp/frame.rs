@@ -175,7 +175,7 @@ pub(crate) fn one_line(json: Bytes) -> Bytes {
     line.into()
 }
 
-/// The same for bytes in place.
+/// Replaces line breaks in `json` with spaces, in place.
 pub(super) fn without_line_breaks(json: &mut [u8]) {
     let mut start = 0;
     while let Some(at) = memchr2(b'\n', b'\r', &json[start..]) {
