@@ -32,6 +32,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
 pub(crate) use answers::projection;
 pub(crate) use answers::reply::Reply;
@@ -501,16 +502,18 @@ impl Proxy {
     ///
     /// # Errors
     /// With the answer if that is refused.
-    pub(crate) fn watch_tasks(
-        &self,
-        caller: &Caller,
-        notifications: &Object<'_>,
-    ) -> Result<TaskWatch, Reply> {
-        if let Some(refusal) = self.refusal(&caller.client) {
-            return Err(refusal);
-        }
-        let view = self.callers.view(&caller.client);
-        self.tools.watch(&view, caller, notifications)
+    pub(crate) fn watch_tasks<'a>(
+        &'a self,
+        caller: &'a Caller,
+        notifications: &'a Object<'_>,
+    ) -> BoxFuture<'a, Result<TaskWatch, Reply>> {
+        Box::pin(async move {
+            if let Some(refusal) = self.refusal(&caller.client) {
+                return Err(refusal);
+            }
+            let view = self.callers.view(&caller.client);
+            self.tools.watch(&view, caller, notifications).await
+        })
     }
 
     /// The next notification about a task of a subscription, as `params`. `None` if there will be none.

@@ -219,6 +219,7 @@ fn what_a_server_names_is_asked_of_that_server_only() {
             .server(named_by, naming())
             .server(other, thief.clone());
         let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
         client.execute(&format!("{named_by}__show")).result();
         client.execute(&format!("{named_by}__older")).result();
         for uri in [

@@ -263,7 +263,7 @@ impl Session {
             .get("notifications")
             .and_then(|raw| Object::parse(raw).ok())
             .unwrap_or_default();
-        let mut tasks = match self.proxy().watch_tasks(caller, &filter) {
+        let mut tasks = match self.proxy().watch_tasks(caller, &filter).await {
             Ok(tasks) => tasks,
             Err(refusal) => return refusal,
         };

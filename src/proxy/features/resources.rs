@@ -195,6 +195,13 @@ impl Features {
         {
             return ResourceTarget::Unlisted(Vec::new());
         }
+        if let Some((name, _)) = own_uris::without_server(uri)
+            && everything.server(&name).is_none()
+            && (view.config().servers.get(&name)).is_some_and(|entry| !entry.disabled)
+        {
+            // Its server was not listed yet, and no other one answers for it.
+            return ResourceTarget::Unlisted(Vec::new());
+        }
         let is_alone = everything.has_one_server();
         let target = target(&servers, uri, &owners, is_alone, &|server, own| {
             self.has_named(server, own)

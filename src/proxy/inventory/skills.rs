@@ -24,7 +24,7 @@ use crate::upstream::{SKILLS, skill_of_definition};
 pub(in crate::proxy) struct KnownSkill {
     /// The tool that it stands for, by the server's own name.
     pub(in crate::proxy) tool: ToolName,
-    /// What its server listed.
+    /// Its entry in its server's list.
     pub(in crate::proxy) skill: Arc<Skill>,
 }
 

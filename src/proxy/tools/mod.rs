@@ -21,6 +21,7 @@ mod types;
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 
 use self::builtin::Builtin;
 use self::call::Schemas;
@@ -171,7 +172,10 @@ impl Tools {
         line: &Bytes,
     ) -> Reply {
         if view.mode() == Mode::Direct {
-            return Box::pin(self.direct_call(view, caller, params, line)).await;
+            // Its type is erased, because the compiler follows the types of futures only so deep.
+            let called: BoxFuture<'_, Reply> =
+                Box::pin(self.direct_call(view, caller, params, line));
+            return called.await;
         }
         let Some(name) = params.text("name") else {
             return Reply::invalid_params("`name` must be a string");

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::pin::pin;
 
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, join_all};
 use serde_json::value::RawValue;
 
 use self::handle::{Handle, LONGEST_ID, LONGEST_SELECT};
@@ -234,7 +235,7 @@ impl Tools {
     ///
     /// # Errors
     /// With the answer if the request does not declare the extension.
-    pub(in crate::proxy) fn watch(
+    pub(in crate::proxy) async fn watch(
         &self,
         view: &View,
         caller: &Caller,
@@ -250,8 +251,45 @@ impl Tools {
             let handle = self.task_ids.open(view, caller, &id).ok()??;
             Some((id, handle))
         });
-        let own: BTreeMap<String, Handle> = own.collect();
+        let mut own: BTreeMap<String, Handle> = own.collect();
+        let known = own
+            .values()
+            .map(|handle| self.is_known_task(view, caller, handle));
+        let mut known = join_all(known).await.into_iter();
+        own.retain(|_, _| known.next().unwrap_or(false));
         Ok(self.watches.add(caller, own))
+    }
+
+    /// Whether the caller may have the task, and its server knows it.
+    fn is_known_task<'a>(
+        &'a self,
+        view: &'a View,
+        caller: &'a Caller,
+        handle: &'a Handle,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let context = context_of(caller, view, &Object::default());
+            let Ok(tool) = self.tool_of_task(view, handle).await else {
+                return false;
+            };
+            let own = tool.own_name();
+            if self.may_have(view, &context, handle, &tool).is_err() {
+                return false;
+            }
+            let Ok(_permit) = self.permit(view, Some(&context), &own).await else {
+                return false;
+            };
+            let get = Relayed {
+                method: "tasks/get",
+                name: Some(&handle.id),
+                params: Frame::from(format!(r#"{{"taskId":{}"#, quoted(&handle.id))),
+                limit: self.relay.limit(view, &own.server),
+                is_repeatable: true,
+                takes_task: true,
+            };
+            let reply = self.relay.request(&own.server, get, Some(&context)).await;
+            matches!(reply, Ok(ServerReply::Result(_)))
+        })
     }
 
     /// Receives a server's notification about a task.
@@ -265,7 +303,7 @@ impl Tools {
         }
     }
 
-    /// The next notification about a task for its client, as `params`.
+    /// The next notification about a task for its client, as `params`. A task has one end.
     pub(in crate::proxy) async fn next_change(
         &self,
         watch: &mut TaskWatch,
@@ -275,8 +313,16 @@ impl Tools {
             let change = watch.next().await?;
             let (caller, view) = (&watch.watched.caller, view());
             let handle = watch.watched.tasks.get(&change.id)?;
+            if watch.ended.contains(&change.id) {
+                continue;
+            }
             match self.change_for(&view, caller, handle, &change).await {
-                Ok(params) => return Some(params),
+                Ok((params, is_end)) => {
+                    if is_end {
+                        watch.ended.insert(change.id.clone());
+                    }
+                    return Some(params);
+                }
                 Err(failure) => tracing::debug!(
                     reason = failure.text(&view),
                     "a notification about a task is not passed on"
@@ -291,7 +337,7 @@ impl Tools {
         caller: &Caller,
         handle: &Handle,
         change: &Change,
-    ) -> Result<String, Failure> {
+    ) -> Result<(String, bool), Failure> {
         let tool = self.tool_of_task(view, handle).await?;
         let context = context_of(caller, view, &Object::default());
         self.may_have(view, &context, handle, &tool)?;
@@ -309,7 +355,8 @@ impl Tools {
         let mut answered = self
             .state_for(&context, &change.id, handle, &tool, &state)
             .await?;
-        if answered.recorded.is_some() {
+        let is_end = answered.recorded.is_some();
+        if is_end {
             let (method, found) = ("notifications/tasks", Some(tool.clone()));
             let ready = async { Ok(answered) };
             answered = self
@@ -320,9 +367,8 @@ impl Tools {
             return Err(malformed());
         };
         let raw: &RawValue = serde_json::from_slice(&state).map_err(|_| malformed())?;
-        Ok(Object::parse(raw)
-            .map_err(|_| malformed())?
-            .without("resultType"))
+        let state = Object::parse(raw).map_err(|_| malformed())?;
+        Ok((state.without("resultType"), is_end))
     }
 
     /// The tool of a task, if the client may call it now.

@@ -1,6 +1,6 @@
 //! The tasks that a client listens to. A change of one is checked and shown as the answer to `tasks/get` is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
@@ -24,6 +24,8 @@ pub(in crate::proxy) struct Watches(Mutex<Vec<Weak<Watched>>>);
 /// The subscription of a client to tasks, as long as it exists.
 pub(crate) struct TaskWatch {
     pub(super) watched: Arc<Watched>,
+    /// The tasks whose end was passed on.
+    pub(super) ended: BTreeSet<String>,
     changes: mpsc::Receiver<Change>,
 }
 
@@ -62,7 +64,11 @@ impl Watches {
         if !watched.tasks.is_empty() {
             all.push(Arc::downgrade(&watched));
         }
-        TaskWatch { watched, changes }
+        TaskWatch {
+            watched,
+            ended: BTreeSet::new(),
+            changes,
+        }
     }
 
     /// Passes the change of a task of `server` on to those who listen to it.
