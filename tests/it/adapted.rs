@@ -592,19 +592,3 @@ fn a_value_of_the_user_is_masked_in_all_that_its_server_sends() {
         client.finish();
     }
 }
-
-#[test]
-fn limits_hold_for_a_renamed_tool_by_the_servers_own_name() {
-    let setup = adapted().setting(
-        "limits",
-        json!([{ "for": "tracker__create_issue", "calls_per_minute": 1 }]),
-    );
-    let mut client = setup.connect();
-    let call = r#"{"title":"x"}"#;
-    client.execute_with("tracker__new_ticket", call).value();
-    let told = client
-        .execute_with("tracker__new_ticket", call)
-        .tool_error();
-    assert!(told.contains("limit of 1 call"), "{told}");
-    client.finish();
-}
