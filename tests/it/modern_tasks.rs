@@ -734,7 +734,7 @@ fn a_task_belongs_to_its_server_and_not_to_another_one_with_its_name() {
     let mut config: Value = serde_json::from_str(&text).unwrap();
     let entry = &mut config["mcpServers"]["lab"];
     entry["env"] = json!({ "ANOTHER": "one" });
-    let setup = setup.clone().entry("lab", &entry.to_string());
+    let setup = setup.entry("lab", &entry.to_string());
     let mut client = setup.start();
     let refused = get(&mut client, &id);
     assert_eq!(refused.error_code(), -32602, "{refused:?}");
@@ -787,8 +787,7 @@ fn a_server_that_refuses_a_task_is_listened_to_for_the_rest() {
         let log = setup.home().log("lab");
         let last = log
             .lines()
-            .filter(|line| line.contains("subscriptions/listen"))
-            .next_back()?;
+            .rfind(|line| line.contains("subscriptions/listen"))?;
         (setup.home().count("lab", "taskIds") == 3 && !last.contains("taskIds")).then_some(())
     });
     client.finish();

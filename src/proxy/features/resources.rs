@@ -372,9 +372,8 @@ impl Features {
 fn refused(view: &View, server: &ServerName, known: &KnownSkill, uri: &str) -> Option<Reply> {
     let snapshot = view.snapshot();
     let entries = snapshot.server(server)?.entries().iter();
-    let named = entries.filter(|entry| entry.as_listed().name == known.tool);
-    let tool = named.filter_map(|entry| snapshot.tool(server, &entry.name));
-    let tool = tool.last()?;
+    let mut named = entries.filter(|entry| entry.as_listed().name == known.tool);
+    let tool = named.find_map(|entry| snapshot.tool(server, &entry.name))?;
     let path = known.skill.path_of(uri);
     let mut calls = vec![serde_json::json!({ "file": path }).to_string()];
     calls.extend((path == INSTRUCTIONS).then(|| "{}".to_owned()));

@@ -41,7 +41,10 @@ pub(in crate::proxy) struct SkillGuard {
 
 /// The skills by server, each with a hash of the list that they are from.
 #[derive(Debug, Default)]
-pub(super) struct KnownSkills(Mutex<BTreeMap<ServerName, (u64, Arc<[KnownSkill]>)>>);
+pub(super) struct KnownSkills(Mutex<BTreeMap<ServerName, OfList>>);
+
+/// The hash of a list, and its skills.
+type OfList = (u64, Arc<[KnownSkill]>);
 
 impl KnownSkills {
     /// The skills that `server` listed, also those that no client sees; `None` if one of them cannot be read.

@@ -172,6 +172,23 @@ fn a_call_that_is_given_up_frees_its_place() {
 }
 
 #[test]
+fn limits_hold_for_a_renamed_tool_by_the_servers_own_name() {
+    let renamed = json!({ "tools": { "override": { "work": { "name": "toil" } } } });
+    let setup = with_limits(&json!([{ "for": "job__work", "calls_per_minute": 1 }]))
+        .server_with(
+            "job",
+            Server::new().tool("work", [answer("worked")]),
+            renamed,
+        )
+        .setting("roles", json!({ "all": { "profiles": ["*"] } }));
+    let anna = token(&setup, &["anna", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    assert_eq!(execute(&gateway, "job__toil", &anna), "200 worked");
+    let refused = execute(&gateway, "job__toil", &anna);
+    assert!(refused.contains("limit of 1 call"), "{refused}");
+}
+
+#[test]
 fn quotas_outlive_the_process() {
     let limits = json!([
         { "for": "git__*", "calls_per_day": 2 },
