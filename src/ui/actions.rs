@@ -718,6 +718,7 @@ pub(crate) fn samples() -> Vec<(String, Vec<String>)> {
         ("since", _) => json!("7d"),
         ("client", _) => json!("claude-code"),
         ("scope", _) => json!("user"),
+        ("kind", _) => json!("call"),
         (_, Text) => json!("word"),
         (_, Number) => json!(3),
         (_, Flag) => json!(true),
