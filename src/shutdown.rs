@@ -236,19 +236,19 @@ pub(crate) fn interruptible<T>(ask: impl FnOnce() -> T, end: fn() -> !) -> T {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        let is_over = |runtime: tokio::runtime::Runtime| {
+        let is_interrupted = |runtime: tokio::runtime::Runtime| {
             runtime.block_on(async {
                 tokio::select! {
-                    _ = answer => true,
-                    signal = signal() => signal.is_err(),
+                    _ = answer => false,
+                    signal = signal() => signal.is_ok(),
                 }
             })
         };
-        if !runtime.is_ok_and(is_over) {
+        if runtime.is_ok_and(is_interrupted) {
             end()
         }
     };
-    // Without a thread the question is asked all the same.
+    // Without a thread or a runtime the question is asked all the same, and the next line answers it.
     let _ = spawn_thread("signal", watch);
     let asked = ask();
     drop(answered);

@@ -113,24 +113,29 @@ pub(crate) struct Event<'a> {
 }
 
 impl Kind {
-    /// The names of all kinds, for the person who asks for one.
-    pub(crate) const NAMES: [&str; 15] = [
-        "call",
-        "refusal",
-        "prompt",
-        "resource",
-        "task",
-        "extension",
-        "approval",
-        "login",
-        "identity",
-        "configuration",
-        "trust",
-        "finding",
-        "session",
-        "daemon",
-        "log",
+    /// All kinds.
+    const ALL: [Self; 15] = [
+        Self::Call,
+        Self::Refusal,
+        Self::Prompt,
+        Self::Resource,
+        Self::Task,
+        Self::Extension,
+        Self::Approval,
+        Self::Login,
+        Self::Identity,
+        Self::Configuration,
+        Self::Trust,
+        Self::Finding,
+        Self::Session,
+        Self::Daemon,
+        Self::Log,
     ];
+
+    /// The names of all kinds as they stand in the log, without quotes.
+    pub(crate) fn names() -> [&'static str; 15] {
+        Self::ALL.map(|kind| kind.json().trim_matches('"'))
+    }
 
     /// As it stands in the log, in quotes.
     #[must_use]

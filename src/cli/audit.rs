@@ -51,7 +51,7 @@ pub(super) struct Arguments {
     #[arg(long)]
     user: Option<String>,
     /// Only actions of this kind
-    #[arg(long, value_parser = PossibleValuesParser::new(Kind::NAMES))]
+    #[arg(long, value_parser = PossibleValuesParser::new(Kind::names()))]
     kind: Option<String>,
     /// Only actions that a rule, a pin or a person refused
     #[arg(long)]

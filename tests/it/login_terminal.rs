@@ -125,6 +125,13 @@ fn a_person_may_give_up_or_be_refused() {
     assert_eq!(known.json(), json!([]));
 }
 
+/// A home with the server `web`.
+fn setup_of(server: &HttpServer) -> Setup {
+    Setup::new()
+        .entry("web", &server.entry(json!({})))
+        .log_level("error")
+}
+
 /// A server that takes one token, and offers no login.
 fn server_with_token(token: &'static str) -> HttpServer {
     HttpServer::start(move |request, reply| {
@@ -141,9 +148,7 @@ fn server_with_token(token: &'static str) -> HttpServer {
 #[test]
 fn a_server_without_a_login_takes_a_token_that_is_typed() {
     let server = server_with_token("sesame-open");
-    let setup = Setup::new()
-        .entry("web", &server.entry(json!({})))
-        .log_level("error");
+    let setup = setup_of(&server);
     let Some(terminal) = terminal(&setup, &["login", "web"]) else {
         return;
     };
@@ -165,9 +170,7 @@ fn a_server_without_a_login_takes_a_token_that_is_typed() {
 #[test]
 fn a_person_may_leave_the_question_for_a_token() {
     let server = server_with_token("sesame-open");
-    let setup = Setup::new()
-        .entry("web", &server.entry(json!({})))
-        .log_level("error");
+    let setup = setup_of(&server);
     let Some(terminal) = terminal(&setup, &["login", "web"]) else {
         return;
     };
@@ -186,9 +189,7 @@ fn a_server_that_refuses_registration_in_json_is_asked_for_a_token() {
             r#"{"error":"not found"}"#,
         ),
     });
-    let setup = Setup::new()
-        .entry("web", &server.entry(json!({})))
-        .log_level("error");
+    let setup = setup_of(&server);
     let advised = setup.run(&["login", "web"]).code(1);
     assert!(
         advised.stderr.contains("mcpzip login web --with-token"),
@@ -199,9 +200,7 @@ fn a_server_that_refuses_registration_in_json_is_asked_for_a_token() {
 #[test]
 fn a_token_comes_through_a_pipe_and_is_kept_only_when_it_is_accepted() {
     let server = server_with_token("sesame-open");
-    let setup = Setup::new()
-        .entry("web", &server.entry(json!({})))
-        .log_level("error");
+    let setup = setup_of(&server);
     let advised = setup.run(&["login", "web"]).code(1);
     assert!(
         advised.stderr.contains("mcpzip login web --with-token"),

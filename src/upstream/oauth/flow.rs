@@ -26,6 +26,14 @@ use crate::secret::{Secret, is_same_secret, random_token};
 /// The time limit for the user.
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
+/// The codes of a refused registration (RFC 7591, 3.2.2).
+const REGISTRATION_ERRORS: [&str; 4] = [
+    "invalid_redirect_uri",
+    "invalid_client_metadata",
+    "invalid_software_statement",
+    "unapproved_software_statement",
+];
+
 /// A login in progress: the page that the user opens, and the callback that waits for the answer.
 #[derive(Debug)]
 pub(crate) struct Flow {
@@ -529,10 +537,14 @@ async fn identity(
     let client = Client::register(fetcher, authority, endpoint, &redirect, port.is_none())
         .await
         .map_err(|error| match error {
-            // Nothing said that this is an authorization server.
-            LoginError::Refused { .. } if authority.is_guessed => LoginError::NoOAuth {
-                server: account.server.to_string(),
-            },
+            // Nothing but an error of registration says that this is an authorization server.
+            LoginError::Refused { ref code, .. }
+                if authority.is_guessed && !REGISTRATION_ERRORS.contains(&code.as_str()) =>
+            {
+                LoginError::NoOAuth {
+                    server: account.server.to_string(),
+                }
+            }
             error => error,
         })?;
     // Stored at once, so that an aborted login does not leave a new client behind each time.
