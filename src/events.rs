@@ -1,7 +1,7 @@
 //! Events of servers, sessions and calls, for views of a running program.
 //!
-//! An event is built only if it is kept or has a listener. Nothing waits for a slow listener: it loses events, and gets
-//! their number.
+//! An event is built only if it is stored or has a listener. Nothing waits for a slow listener: it loses events, and
+//! gets the number of lost ones.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Starts this program again as the guard, the worker of filters, that of scripts, or a server of the demo.
+//! Starts this program again as a helper process: the guard, a worker for filters or scripts, or a server of the demo.
 //!
 //! An upgrade may replace or remove the file while `serve` runs. A child process must still be the same program,
 //! because the two talk to each other.

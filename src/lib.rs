@@ -1,5 +1,5 @@
-//! Many MCP servers in one Rust program: start them from a configuration, search their tools, call them, and serve them
-//! on. It is the engine of the program `mcpzip`, which is one MCP server in front of all of a user's.
+//! A library for programs that use many MCP servers: it starts servers from a configuration, searches and calls
+//! their tools, and serves them to other clients as one server. It is the engine of the program `mcpzip`.
 //!
 //! ```no_run
 //! use mcpzip::{Runner, Server};
@@ -23,37 +23,40 @@
 //!
 //! # Guide
 //!
-//! **Configuration.** [`Builder`] takes a file with `mcpServers`, as other MCP clients have it, or its content as a string, and single
-//! servers ([`Server`]). Rules for tools, time limits and search are those of
-//! mcpzip's own configuration file. Nothing is read from the environment of the process: pass what
+//! **Configuration.** [`Builder`] takes a file with `mcpServers`, as other MCP clients have it, or the content of
+//! one as a string, and single servers ([`Server`]). Rules for tools, time limits and search have the form of
+//! mcpzip's own configuration file. Nothing is read from the environment of the process: pass the variables that
 //! servers may have, such as `PATH`, to [`Builder::environment`]. Nothing is written to disk without
-//! [`Builder::directories`]. Any number of runners may exist side by side, on any tokio runtime.
+//! [`Builder::directories`]. A process may have any number of runners, on any tokio runtime.
 //!
-//! **Lifecycle.** A server starts at its first use, and ends when it was idle for as long as the configuration says. [`Runner::start`],
-//! [`Runner::stop`] and [`Runner::restart`] do so at once; [`Runner::statuses`] and [`Runner::events`] say what happens. Dropping
-//! the runner ends everything that it started; [`Runner::shutdown`] also waits for that.
+//! **Lifecycle.** A server starts at its first use, and ends after the idle time of the configuration.
+//! [`Runner::start`], [`Runner::stop`] and [`Runner::restart`] start and end one at once; [`Runner::statuses`] and
+//! [`Runner::events`] report states and changes. Dropping the runner ends everything that it started;
+//! [`Runner::shutdown`] also waits for the end.
 //!
-//! **Calls.** [`Runner::search`], [`Runner::describe`] and [`Runner::execute`] take the tools of all servers together, as an agent
-//! needs them. [`Runner::client`] is one server: tools with typed arguments and results, prompts, resources and completions. A
-//! request is cancelled at its server when its future is dropped.
+//! **Calls.** [`Runner::search`], [`Runner::describe`] and [`Runner::execute`] work on the tools of all servers, as
+//! an agent needs them. [`Runner::client`] is the client of one server: tools with typed arguments and results,
+//! prompts, resources and completions. If the future of a request is dropped, the request is cancelled at its server.
 //!
-//! **Questions.** Servers may ask for a person, a model or directories, and send progress and log messages: a [`Handler`] answers.
+//! **Questions.** Servers may send elicitation, sampling and roots requests, progress and log messages. A
+//! [`Handler`] receives and answers them.
 //!
-//! **Parts of your own.** [`Server::inside`] makes closures ([`Tools`]) or a [`ToolSource`] a server, [`Server::over`] reaches a
-//! server by a [`Transport`] of the program, [`Builder::embedder`] searches with a model of it, and [`Builder::login_store`] keeps
-//! the tokens of logins in a store of the program.
+//! **Parts of your own.** [`Server::inside`] makes a server from closures ([`Tools`]) or a [`ToolSource`].
+//! [`Server::over`] reaches a server by your own [`Transport`], [`Builder::embedder`] searches with your own model,
+//! and [`Builder::login_store`] keeps the tokens of logins in your own store.
 //!
-//! **Serving on.** [`Runner::serve_stdio`] and [`Runner::serve_http`] make one MCP server of all, and [`Runner::router`] a part of the
-//! program's own web service. An agent's `select` needs the
-//! filter process of the program `mcpzip`, and is refused in other programs; that of [`Execute::select`] runs in the process.
+//! **Serving.** [`Runner::serve_stdio`] and [`Runner::serve_http`] serve all servers as one MCP server, and
+//! [`Runner::router`] is a part of your own web service. The `select` of an agent needs the filter process of the
+//! program `mcpzip`, so it is refused in other programs; [`Execute::select`] filters in your process.
 //!
-//! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and causes have no secrets of the configuration.
+//! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and sources contain no secrets of
+//! the configuration.
 //!
-//! **Features.** `cli` is the program and `semantic` the model for search by meaning; both are defaults. Without them the library has no
-//! TLS either, unless `tls` is a feature: servers at `https` URLs need it.
+//! **Features.** `cli` is the program and `semantic` the model for search by meaning; both are on by default.
+//! Without these defaults the library has no TLS, which servers at `https` URLs need: turn it on by the feature `tls`.
 //!
-//! **Logs.** The library uses `tracing`, with the target `mcpzip`. Install your subscriber before [`Builder::build`]: the runner
-//! sends it its lines with its secrets masked.
+//! **Logs.** The library uses `tracing`, with the target `mcpzip`. Install your subscriber before
+//! [`Builder::build`]. The runner masks its secrets in the lines that it sends there.
 
 // The engine has parts that only commands use. A lean build leaves those out when it links, not by conditions all over the code.
 #![cfg_attr(

@@ -1,7 +1,8 @@
 //! Desktop notifications about approvals that wait for the user (`notify`, off by default).
 //!
-//! They name servers and tools and the command to run, and have none of a server's texts. On Linux and other systems with D-Bus
-//! they go to the notification service of the session's bus, on macOS to `osascript`. There are none on Windows.
+//! A notification names servers and tools and the command to run, and contains no text of a server. On Linux and
+//! other systems with D-Bus it goes to the notification service of the session's bus, on macOS to `osascript`.
+//! Windows has no notifications.
 
 #[cfg(all(unix, not(target_os = "macos")))]
 mod freedesktop;

@@ -1,9 +1,9 @@
-//! Stored results: those too large to be shown, or shown in part only, so that nothing is lost.
+//! Stored results: a result that is shown only in part is stored whole, so that the client can read the rest.
 //!
-//! Each run of the program has a directory, and in it each client that has a session; a result's id cannot be derived
-//! from another. Results are removed by age and total size. With the setting that keeps results beyond a session, they
-//! are stored on a shelf that all runs share. A session that several processes serve, one after the other, has one
-//! directory under its own random name.
+//! Each run of the program has a directory, which has a directory for each client with a session. A result's id
+//! cannot be derived from another. Results are removed by age and total size. With the setting that keeps results
+//! beyond a session, they are stored on a shelf, a directory that all runs share. A session that several processes
+//! serve, one after the other, has one directory under its own random name.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! Encryption with a key of 256 bits: ChaCha20-Poly1305 with a random nonce, for a context that is authenticated with it.
+//! Encryption with a key of 256 bits: ChaCha20-Poly1305 with a random nonce, and a context as authenticated data.
 //!
 //! Decryption fails for data that was changed or moved to another context.
 

@@ -1,7 +1,8 @@
 //! Approvals of single calls: questions about calls of clients that cannot ask their user, and a person's decisions.
 //!
-//! A question is a file in a private directory below the state directory, so that a command or the daemon can decide on the question of
-//! another process. Every change is made under one lock. Only the process that asked takes a decision, and it takes a permission once.
+//! A question is a file in a private directory below the state directory, so that a person can decide it in a
+//! command or in the daemon, which are other processes than the one that asked. Every change is made under one lock.
+//! Only the process that asked acts on a decision, and it uses a permission once.
 
 mod watch;
 

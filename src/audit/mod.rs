@@ -1,8 +1,9 @@
 //! The audit log: one line of JSON per call, refusal, approval, login and change, each with the hash of the line before
 //! it.
 //!
-//! Each session's log appends to a *chain*: a directory that it holds a lock on, with a file per day. The next session
-//! continues a chain that is not locked, so there are as many chains as sessions that ran at once. The last hash of each chain,
+//! Each session's log appends to a *chain*: a directory that it holds a lock on, with a file per day. The next
+//! session continues a chain that is not locked, so there are as many chains as there were sessions at the same
+//! time. The last hash of each chain,
 //! its head, is stored in another directory, from which it can be copied off the machine. `verify` compares the two.
 //!
 //! A line is written before the answer that it describes, and synced within a second. A killed process loses nothing; a

@@ -1,8 +1,9 @@
-//! MCP clients and their files: the servers in them, our entry, and the migration of the others.
+//! MCP clients and their files: the servers in them, mcpzip's own entry, and the migration of the other entries.
 //!
-//! [`Client`] knows where each program keeps its servers; `reading` converts them to one form, [`Entry`], and `entry`
-//! writes our own. A [`Plan`] describes a migration; [`Journal`] applies and undoes it. This module does not read the
-//! process: home directory and variables are given as [`Surroundings`], so that tests use their own.
+//! [`Client`] knows where each client keeps its servers; `reading` converts their entries to one form, [`Entry`],
+//! and `entry` writes mcpzip's own. A [`Plan`] describes a migration; [`Journal`] applies and undoes it. This module
+//! does not read the environment of the process: home directory and variables are passed as [`Surroundings`], so
+//! that tests use their own.
 
 mod allowed;
 mod approval;

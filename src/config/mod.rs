@@ -1,8 +1,9 @@
 //! The configuration: the user's servers and settings.
 //!
-//! A configuration has two forms. `file` is the written form; [`Config`] is the one the program uses: complete, typed,
-//! with absolute paths and expanded variables. A fault in one server affects that server only, so a [`Config`] also
-//! carries the faults and warnings found. This module writes nothing back and starts nothing.
+//! A configuration has two forms. `file` is the written form; [`Config`] is the form that the program uses:
+//! complete, typed, with absolute paths and expanded variables. An error in one server's entry affects that server
+//! only, so a [`Config`] also has the faults and warnings that were found. Reading changes no file and starts
+//! nothing; only `edit` writes.
 
 mod access_tokens;
 mod adaptation;

@@ -1,9 +1,9 @@
-//! The daemon: one process that serves all sessions of a user with one set of servers. The processes that clients start
-//! pass it their clients' pipes.
+//! The daemon: one process that serves all sessions of a user with one set of servers. Each process that a client
+//! starts passes the client's pipes to the daemon.
 //!
-//! `socket_location` is the daemon's address, `election` finds or starts the daemon, `attachment` is the process that a
-//! client starts, `server` is the daemon, `session` is one client in it, `journal` survives a daemon, `control` is its
-//! control interface, and `http` serves HTTP clients over the same servers.
+//! `socket_location` is the daemon's address, `election` finds or starts the daemon, and `attachment` is the process
+//! that a client starts. `server` is the daemon, `session` is one client in it, `control` is its control interface,
+//! and `http` serves HTTP clients over the same servers. `journal` keeps the state of a session when the daemon is killed.
 //!
 //! *Invariant*: no lower module knows that there is a daemon.
 

@@ -1,6 +1,7 @@
 //! The client side: one session per client, whose requests are passed to the proxy in parallel.
 //!
-//! *Invariant*: nothing here knows the meaning of a method, except for those that open, cancel and listen.
+//! *Invariant*: nothing here knows the meaning of a method, except those that open a session, cancel a request or
+//! listen for notifications.
 
 mod exchange;
 pub(crate) mod http;

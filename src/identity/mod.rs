@@ -1,8 +1,10 @@
-//! Identities of clients over HTTP: who shows which, and what each of them may use.
+//! Identities of clients over HTTP: which credential belongs to which identity, and which part of the configuration
+//! each may use.
 //!
-//! A request shows a credential. Its *pass* has the identity's part of the configuration (`config/roles.rs`). It is kept, so that the next
-//! request with this credential costs one hash. Every second all passes are compared with the tokens and the configuration, and
-//! those that would be another one now end, with their requests and sessions.
+//! A request has a credential, for which there is a *pass*: the identity and its part of the configuration
+//! (`config/roles.rs`). The pass is kept, so that the next request with this credential costs one hash. Every second
+//! all passes are compared with the tokens and the configuration. A pass that these would no longer give ends, with
+//! its requests and sessions.
 
 mod answers;
 pub(crate) mod authorization;

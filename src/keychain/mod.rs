@@ -1,8 +1,8 @@
 //! The keychain of the system, which holds a few secrets of mcpzip. The user unlocks it by logging in.
 //!
 //! It is the Secret Service on Linux and similar systems, the login keychain on macOS, and the Credential Manager on
-//! Windows. The Secret Service is called directly, because five calls over a socket are enough, whereas its libraries
-//! bring a whole D-Bus stack or a C library. The user is never asked for a password: a locked keychain counts as
+//! Windows. The Secret Service is called directly, because six methods over a socket are enough, whereas its
+//! libraries bring a whole D-Bus stack or a C library. The user is never asked for a password: a locked keychain counts as
 //! unusable.
 //!
 //! *Invariant*: every call blocks for a limited time. Callers run it off the threads that other tasks need.

@@ -1,7 +1,8 @@
 //! The secrets of `${keyring:NAME}`: in the keychain of the system, or encrypted in a file.
 //!
-//! One file in the state directory has the names of all secrets, so that it changes with each of them, and the encrypted
-//! values of those that are not in the keychain (`written.rs`, [docs/secrets.md](../../docs/secrets.md)). A key opens
+//! One file in the state directory has the names of all secrets, and the encrypted values of those that are not in
+//! the keychain (`written.rs`, [docs/secrets.md](../../docs/secrets.md)). Because it has all names, it changes
+//! whenever a secret does. A key opens
 //! the file: `MCPZIP_SECRET_KEY` or a passphrase. The key that a passphrase opens stays in the user's runtime directory
 //! until the session ends (`session.rs`), because a process without a terminal cannot ask for it.
 //!

@@ -1,7 +1,8 @@
-//! The limits of clients over HTTP: what each has used of them, and who may go on.
+//! The limits of clients over HTTP, and the use that each client has made of them.
 //!
-//! A [`Permit`] is the right to one request to a server; it holds the request's places among those in flight. The minute is a bucket
-//! that fills evenly, so that an unused minute can be used at once. Days and months are kept in a file (`quotas.rs`).
+//! A [`Permit`] is the right to one request to a server; it holds the request's places among those in flight. The
+//! limit per minute is a bucket that fills evenly, up to one minute's amount, which can be used at once. The counts
+//! of days and months are kept in a file (`quotas.rs`).
 
 mod bucket;
 mod places;

@@ -1,8 +1,8 @@
 //! The MCP server that clients see: three tools in front of all configured servers.
 //!
 //! A [`Proxy`] joins catalog, search and upstream. It serves any number of sessions. Each request comes with its
-//! [`Caller`], which has the state of the session; the proxy itself keeps only what outlives a request, such as the
-//! subscriptions of clients and calls that wait for an answer of the user.
+//! [`Caller`], which has the state of the session. The proxy itself keeps only state that outlives a request, such
+//! as the subscriptions of clients and the calls that wait for an answer of the user.
 //!
 //! *Invariant*: nothing here reads from or writes to a transport.
 

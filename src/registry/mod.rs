@@ -1,4 +1,4 @@
-//! Client of an MCP server registry: searches it, and reads the data needed to run a server. It uses API v0.1 of the
+//! A client of the MCP registry: it searches for servers, and reads the data that is needed to run one. It uses API v0.1 of the
 //! official registry (`GET /v0.1/servers`, `GET /v0.1/servers/{name}/versions/{version}`).
 //!
 //! Answers are untrusted: they are limited in size and time, and no part of them reaches a shell, a terminal or the

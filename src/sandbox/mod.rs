@@ -1,9 +1,9 @@
-//! Sandboxes: turns the entry of a server into the command line that starts it with what `sandbox` permits, and nothing else.
+//! Sandboxes: turns the entry of a server into the command line that starts it with only the access that its `sandbox` permits.
 //!
-//! Linux uses bubblewrap, macOS `sandbox-exec`; an `image` uses `podman` or `docker`. A sandbox that cannot be had is a
-//! [`Refusal`], in words: a server never starts with more than its entry permits.
+//! Linux uses bubblewrap, macOS `sandbox-exec`; an `image` uses `podman` or `docker`. If a sandbox cannot be made,
+//! there is a [`Refusal`] with the reason: a server never starts with more access than its entry permits.
 //!
-//! *Invariant*: nothing here starts a server, and nothing is left out of a sandbox because it is missing on this system.
+//! *Invariant*: nothing here starts a server or makes a weaker sandbox because this system lacks a part of it.
 
 mod container;
 #[cfg(feature = "cli")]

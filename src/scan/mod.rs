@@ -1,8 +1,8 @@
-//! A scanner for the texts by which a server speaks to a model: names, descriptions, schemas and instructions.
+//! A scanner for the texts of a server that a model reads: names, descriptions, schemas and instructions.
 //!
-//! It finds hidden characters, orders to the model, requests for secrets and for other tools' data, look-alike names, and texts that
-//! stand for another server's tool.
-//! It knows phrases, not meanings, so a text without findings may still be an attack.
+//! It finds hidden characters, orders to the model, requests for secrets and for other tools' data, look-alike
+//! names, and texts that pretend to be another server's tool. It knows phrases, not meanings, so a text without
+//! findings may still be an attack.
 //!
 //! *Never*: blocks anything; decides what a person sees.
 

@@ -1,7 +1,8 @@
-//! Scripts: a chain of calls that an agent writes as JavaScript, so that the results in between never reach its model.
+//! Scripts: chains of calls that an agent writes as JavaScript, so that intermediate results never reach its model.
 //!
-//! A script is an untrusted program. It runs in a process of its own, this binary with a hidden command, with limits that the
-//! system enforces, no environment, and only its pipes open. Each call is a line to this process, which decides about it.
+//! A script is an untrusted program. It runs in a worker: this binary with a hidden command, in a process of its
+//! own, with limits that the system enforces, an empty environment, and only its pipes open. Each call is a line to
+//! the parent process, which decides whether to make it.
 //!
 //! *Never*: decides whether a call may be made; trusts a line of a worker.
 

@@ -1,11 +1,12 @@
-//! Search: ranks tools for a query. It gets the names and texts of tools, and knows nothing of the catalog or of
+//! Search: ranks tools for a query. It gets the names and texts of tools, and depends neither on the catalog nor on
 //! connections to servers.
 //!
 //! [`Search`] holds one index at a time, on disk if possible, and replaces it whole; a search finishes with the index
 //! it started with. An index is named by the fingerprint of its tools, so processes with the same tools share one.
 //!
-//! The index format is our own, one file of a few megabytes that is read whole (`layout`): ranking needs little of an
-//! index, and a library for it took a tenth of the program. A damaged index does not stop the program: it is removed,
+//! The index format is our own, one file of a few megabytes that is read whole (`layout`): ranking needs only a
+//! small part of an index library, and the library took a tenth of the program's size. A damaged index does not stop
+//! the program: it is removed,
 //! and [`Error::is_rebuild_needed`] tells the caller to rebuild it.
 
 mod cache;

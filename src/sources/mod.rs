@@ -1,5 +1,6 @@
-//! Servers inside the program. `command/` makes the subcommands of a program tools, `openapi/` the operations of an HTTP
-//! interface, `graphql/` the queries and mutations of a GraphQL interface, `folder/` the skills or scripts in a folder.
+//! Servers inside the program, whose tools are made from something else: the subcommands of a program (`command/`),
+//! the operations of an HTTP interface (`openapi/`), the queries and mutations of a GraphQL interface (`graphql/`),
+//! or the skills or scripts in a folder (`folder/`).
 //!
 //! *Never*: knows a client or a rule; runs a shell.
 

@@ -1,8 +1,8 @@
 //! Statistics of calls and of tokens: counted in memory, stored by day.
 //!
-//! Counting takes a lock and a few additions. Every half minute a task adds the counts to the file of the day, which
-//! other processes add to as well. A killed process loses at most half a minute. Only names and numbers are stored, no
-//! arguments and no results.
+//! Counting takes a lock and a few additions. Every half minute a task adds the counts to the file of the day, to
+//! which other processes add as well. A killed process loses the counts of at most half a minute. Only names and
+//! numbers are stored, no arguments and no results.
 
 mod histogram;
 mod live;

@@ -1,9 +1,9 @@
 //! Destinations of log lines: stderr (stdout belongs to the protocol), the main log, and the log of each server that a
 //! line names.
 //!
-//! Logging is global in `tracing`, so this module has global state: the directory and the secrets, which are known only after
-//! the first lines. Every line passes the masker, including those of libraries. In another program,
-//! each runner has a [`Scope`] of its own instead.
+//! Logging is global in `tracing`, so this module has global state: the directory of the logs and the secrets, which
+//! are known only after the first lines. Every line passes the masker, including those of libraries. If another
+//! program uses the library, each runner has a [`Scope`] of its own instead.
 
 pub(crate) mod collector;
 mod file;

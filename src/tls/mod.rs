@@ -1,6 +1,6 @@
-//! TLS of requests: that of the crate `rustls`, or none in a build without the feature `tls`.
+//! TLS of requests: by the crate `rustls`, or none in a build without the feature `tls`.
 //!
-//! *Never*: decides whom a request trusts; knows a server.
+//! *Never*: decides which certificates a request trusts; knows a server.
 
 #[cfg(feature = "tls")]
 #[path = "present.rs"]

@@ -1,11 +1,12 @@
 //! The window: pages in the user's browser over the control interface and the commands.
 //!
-//! It serves the files of `web/dist` and a few doors on a loopback address. It has no view and no action of its own: its [`Host`]
-//! answers the methods of the control interface and sends the events, and each action is a command of the program (`actions`), which
-//! runs with the variables and the directory of the process that opened the window.
+//! It serves the files of `web/dist` and a few endpoints (`doors`) on a loopback address. It has no view and no
+//! action of its own: its [`Host`] answers the methods of the control interface and sends the events, and each
+//! action is a command of the program (`actions`), which runs with the variables and the directory of the process
+//! that opened the window.
 //!
-//! A link works once and becomes a cookie. Cookies know no ports, so the cookie is for a random path: a server of another user on
-//! this machine never gets it.
+//! A link works once and sets a cookie. Browsers send a cookie to all ports of a host, so the cookie is bound to a
+//! random path: a server of another user on this machine never gets it.
 
 mod access;
 mod actions;

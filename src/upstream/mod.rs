@@ -1,7 +1,8 @@
 //! Connections to MCP servers: one per server, opened on demand and closed when idle.
 //!
-//! The [`Pool`] is the entry point. Concurrent callers share one connection attempt, calls run in parallel, a call
-//! that may have acted is never repeated, and a slow server delays only its own callers.
+//! The [`Pool`] is the entry point. Concurrent callers share one connection attempt, and calls run in parallel. A
+//! call that may have acted is not repeated, unless its tool is declared read-only or idempotent. A slow server
+//! delays only its own callers.
 //!
 //! *Invariant*: nothing here knows the meaning of a tool, or the kind of client that calls it. No lock is held across
 //! an await.

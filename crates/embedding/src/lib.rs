@@ -1,8 +1,8 @@
 //! The sentence embedding of mcpzip: texts with similar meanings get vectors with similar directions.
 //!
 //! A [`Model`] is a BERT with six small layers and its vocabulary. It is part of the program's file, with 4 bits per
-//! weight. The kernels are our own, because a query needs only a few products of a vector and a matrix, and a framework
-//! would be a hundred times the code. The crate uses no network, disk or clock, and no unsafe code.
+//! weight. The kernels are our own, because a query needs only a few products of a vector and a matrix, and a
+//! framework has a hundred times as much code. The crate uses no network, disk or clock, and no unsafe code.
 
 mod asset;
 mod kernel;

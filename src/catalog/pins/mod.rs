@@ -1,8 +1,8 @@
 //! Pins: the approved definitions of servers' tools, with which every later list is compared.
 //!
-//! They belong to the server's name: an edit of its entry keeps them. A name that was not listed before starts with the pins of the
-//! other servers that run the same program, and with its own first list only where there are none. `record.rs` has the files, and
-//! `change.rs` compares.
+//! Pins belong to the server's name, so an edit of its entry keeps them. A new name starts with the pins of the
+//! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` has the
+//! files, and `change.rs` compares.
 
 mod change;
 mod record;

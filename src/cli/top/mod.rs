@@ -1,6 +1,6 @@
 //! `mcpzip top`: the servers, calls, approvals and log of the running daemon in the terminal, live.
 //!
-//! It uses the control interface only. A thread listens to events; the terminal's keys and the screen are this thread's.
+//! It uses the control interface only. One thread receives events; the main thread reads the keys and draws the screen.
 
 mod state;
 mod view;

@@ -1,6 +1,6 @@
-//! Which sessions may share a server's process, by what the server can notice of them.
+//! Decides which sessions may share a server's process, by the differences between them that the server can notice.
 //!
-//! Nothing here makes a server more shared than its entry or the table of known packages says; everything else makes it less.
+//! Only a server's entry or the table of known packages permits sharing; all other criteria only restrict it.
 
 mod table;
 

@@ -1,5 +1,5 @@
-//! The way of a client's bytes from the session's process to the daemon: its descriptors are passed, or its bytes are relayed. Only
-//! Linux passes them.
+//! The transfer of a client's bytes from the session's process to the daemon: its descriptors are passed (on Linux
+//! only), or its bytes are relayed.
 
 use std::io;
 

@@ -1,10 +1,12 @@
 //! The authorization server of mcpzip itself: OAuth 2.1 as MCP asks for it, for teams that have none.
 //!
-//! A client sends its person's browser here (`authorize`). The person is known by an invitation that this browser has accepted, or logs
-//! in at a provider; then they consent on a page, and the client gets a code, which it changes into tokens. An access token is a JWT of
-//! ten minutes. A refresh token counts once, and one that is used again ends the grant.
+//! A client sends its user's browser here (`authorize`). The user is known by an invitation that this browser has
+//! accepted, or logs in at a provider, and then consents on a page. The client gets a code, which it exchanges for
+//! tokens. An access token is a JWT that is valid for ten minutes. A refresh token can be used once; its second use
+//! ends the grant.
 //!
-//! *Invariant*: nothing here gives rights. A grant has a name, groups and roles; the configuration decides what they give, each second again.
+//! *Invariant*: nothing here gives rights. A grant has a name, groups and roles. The rights that these give are in
+//! the configuration, which is checked again every second.
 
 mod client;
 mod grants;

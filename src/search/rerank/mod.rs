@@ -1,7 +1,8 @@
 //! The optional last stage: a language model reorders the best hits, and may give words for one more search.
 //!
-//! The model gets what an agent gets, a signature and a sentence per tool, and answers with numbers and at most one text,
-//! which is only ever searched for. Any other output is ignored. If it fails or is late, the hits keep their order.
+//! The model gets the same data as an agent, a signature and a sentence per tool. It answers with numbers and at
+//! most one text, which is used only as a query. Any other output is ignored. If the model fails or is late, the
+//! hits keep their order.
 
 mod order;
 mod provider;

@@ -1,7 +1,8 @@
 //! A program whose subcommands are tools (`"cli": true`).
 //!
-//! The tools come from the program's own help (`help.rs` runs it, `manual.rs` finds its manual page, `page/` reads both, `tools.rs` makes definitions). A call
-//! starts the program with a list of arguments (`arguments.rs`); no shell takes part.
+//! The tools come from the program's own help: `help.rs` runs the program for it, `manual.rs` finds the manual page,
+//! `page/` reads both, and `tools.rs` makes definitions. A call starts the program with a list of arguments
+//! (`arguments.rs`), without a shell.
 
 mod arguments;
 mod help;

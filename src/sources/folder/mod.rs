@@ -1,7 +1,7 @@
 //! A folder whose files are tools: skills (`"skills": …`), or the scripts saved next to the configuration.
 //!
-//! Each definition has a digest of its files, so that a change of any of them is a change of the tool, and each answer has the digest of what
-//! it was made of, so that a caller can refuse files other than those that were listed.
+//! Each definition has a digest of its files, so that a change of a file is a change of the tool. Each answer has
+//! the digest of the files that it was made from, so that a caller can refuse files other than those that were listed.
 //!
 //! *Never*: runs a file.
 

@@ -1,7 +1,8 @@
 //! A GraphQL interface whose queries and mutations are tools (`"graphql": URL`).
 //!
-//! Its schema comes by introspection and is described as an HTTP interface is (`schema.rs`), so that definitions are made in one
-//! place. A call sends one field with its arguments as variables; `selection.rs` chooses the members that are returned.
+//! The schema is read by introspection and converted to the form of an OpenAPI description (`schema.rs`), so that
+//! definitions are made in one place. A call sends one field with its arguments as variables; `selection.rs` chooses
+//! the members that are returned.
 
 mod schema;
 mod selection;

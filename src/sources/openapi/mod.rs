@@ -1,7 +1,8 @@
 //! An HTTP interface whose operations are tools (`"openapi": …`).
 //!
-//! The description is read as plain JSON (`document.rs`, `reading.rs`), an operation at a time, and kept as bytes per operation.
-//! `shown.rs` makes definitions of them; `request.rs` makes a request of a call's arguments, and `answer.rs` a result of the answer.
+//! The description is read as plain JSON (`document.rs`, `reading.rs`), an operation at a time, and kept as bytes
+//! per operation. `shown.rs` makes definitions from them, `request.rs` makes a request from a call's arguments, and
+//! `answer.rs` makes a result from the response.
 
 mod answer;
 mod body;

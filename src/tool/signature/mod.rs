@@ -2,7 +2,7 @@
 //!
 //! Search hits, errors and the command line show the same line. It has a token budget. Required parameters keep their
 //! types and enums even over budget; optional ones become `…`, and the description is cut before a parameter is.
-//! Tokens are estimated, because the real tables load slower than a search runs.
+//! Tokens are estimated, because loading a tokenizer's tables takes longer than a search.
 
 mod reader;
 mod sentence;

@@ -1,11 +1,12 @@
-//! Packages that are fetched first and then started without their runner.
+//! Packages that are installed first and then started without `npx` or `uvx`.
 //!
-//! `npx` and `uvx` need the network and a writable cache at each start, which a server in a sandbox does not have, and take most of the
-//! time of a start. So the package of such an entry is installed once per version and settings of the package manager into a directory of
-//! its own, and its program is started from there. A version that the entry does not fix is looked up once a day.
+//! `npx` and `uvx` need the network and a writable cache at each start, which a server in a sandbox does not have,
+//! and they take most of the time of a start. So the package of such an entry is installed into a directory of its
+//! own, once for each version and each set of settings of the package manager, and its program is started from
+//! there. If the entry fixes no version, the version is looked up once a day.
 //!
-//! No code of a package runs outside of the sandbox of its server: npm installs without scripts, and Python packages come built. Without a
-//! sandbox, the scripts run as they do under `npx`.
+//! No code of a package runs outside of the sandbox of its server: npm installs without scripts, and Python packages
+//! are installed only as wheels. Without a sandbox, the scripts run as they do under `npx`.
 
 mod npm;
 mod pypi;

@@ -1,7 +1,8 @@
-//! The person in whose name a server is used (`identity` of its entry), and what requests to it show of that.
+//! The person in whose name a server is used (`identity` of its entry), and the name or token by which requests show
+//! that person to the server.
 //!
-//! *Invariant*: without a person, such a server is not connected, and no request to it goes without the person's name or token where
-//! the entry asks for that. Nothing here takes another's instead.
+//! *Invariant*: without a person, such a server is not connected. If the entry asks for the person's name or token,
+//! no request is sent without it, and never with that of another person.
 
 mod assertion;
 pub(super) mod error;
