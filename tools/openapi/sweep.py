@@ -254,7 +254,7 @@ page lists and calls every operation of real descriptions: `python3 tools/openap
 (2020-12). Seconds and megabytes are those of one `mcpzip tools --schemas` without a cache, which reads the description. *Start* and *first search* are the medians of
 five starts of `mcpzip serve` that knows the tools, without a daemon, and *idle MB* is its resident memory two seconds after a start. Each tool is called once, with arguments that the script makes from the shown schema, against a
 local server: *refused* are calls that sent nothing, *requests* those that arrived. The script makes values of the parts that are shown, so a refused call is often
-its own fault. The reader was written without the descriptions named `after-…`.
+its own fault. The descriptions named `after-…` were not used while the reader was written.
 
 {table}
 
