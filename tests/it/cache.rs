@@ -13,20 +13,20 @@ pub(crate) const OUTCOMES: &[Outcome] = &[
     Outcome {
         fault: "each file of the cache is damaged: a byte, a cut, zeros, emptied",
         gets: "search and calls work",
-        after: "at once; what was damaged, when its server is listed",
-        then: "what is damaged is set aside, and the server is listed again",
+        after: "at once; the damaged part, when its server is listed",
+        then: "the damaged file is set aside, and the server is listed again",
     },
     Outcome {
-        fault: "the cache may only be read",
+        fault: "the cache is read-only",
         gets: "search and calls work, and a refresh",
         after: "at once",
-        then: "the next start knows what was known before",
+        then: "the next start has the data from before",
     },
     Outcome {
         fault: "there is a file where the cache should be",
         gets: "search and calls work",
         after: "when the servers are listed",
-        then: "the next start knows nothing from before",
+        then: "the next start has no data of earlier runs",
     },
 ];
 

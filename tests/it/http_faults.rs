@@ -32,19 +32,19 @@ const REFUSED: Outcome = Outcome {
     then: SOON_AGAIN,
 };
 const NAMELESS: Outcome = Outcome {
-    fault: "its name leads nowhere",
+    fault: "its host name does not exist",
     gets: "its host name cannot be resolved",
     after: "at once",
     then: SOON_AGAIN,
 };
 const UNTRUSTED: Outcome = Outcome {
-    fault: "its certificate is of an authority that this machine does not trust",
+    fault: "its certificate is signed by an authority that this machine does not trust",
     gets: "offers no secure connection (TLS): its certificate is not signed by an authority",
     after: "at once",
     then: NOTHING_SENT,
 };
 const OTHER_HOST: Outcome = Outcome {
-    fault: "its certificate is another host's",
+    fault: "its certificate is for another host",
     gets: "its certificate is for another host than its URL names: mcp.example.com",
     after: "at once",
     then: NOTHING_SENT,
@@ -56,7 +56,7 @@ const EXPIRED: Outcome = Outcome {
     then: NOTHING_SENT,
 };
 const EARLY: Outcome = Outcome {
-    fault: "its certificate is of next year",
+    fault: "its certificate is valid from next year on",
     gets: "its certificate is not valid yet",
     after: "at once",
     then: NOTHING_SENT,
@@ -68,13 +68,13 @@ const PLAIN: Outcome = Outcome {
     then: NOTHING_SENT,
 };
 const SILENT: Outcome = Outcome {
-    fault: "it takes a connection, and says nothing (TLS)",
+    fault: "it accepts a connection, and sends nothing (TLS)",
     gets: "no connection was made in time",
     after: "10 s, or the call's limit",
     then: NOTHING_SENT,
 };
 const PROXY: Outcome = Outcome {
-    fault: "its proxy is not there, refuses, requires a login, or says nothing",
+    fault: "its proxy is missing, refuses, requires a login, or sends nothing",
     gets: "the connection through its proxy failed",
     after: "at once",
     then: NOTHING_SENT,
@@ -82,13 +82,13 @@ const PROXY: Outcome = Outcome {
 const BOMB: Outcome = Outcome {
     fault: "its answer of 2 MB unpacks to 160 MB: one text, one event, many lines of one event",
     gets: "more than the limit of 67108864",
-    after: "once that much has come",
+    after: "when that much has arrived",
     then: "memory stays below 140 MB; others are answered meanwhile",
 };
 const ENDLESS: Outcome = Outcome {
     fault: "its answer never ends, as one text or one event",
     gets: "more than the limit of 67108864",
-    after: "once that much has come",
+    after: "when that much has arrived",
     then: "memory stays below 160 MB; others are answered meanwhile",
 };
 const CHATTY: Outcome = Outcome {

@@ -14,7 +14,7 @@ use crate::support::{Client, SOON, Server, Setup, until};
 /// What a session and a stream that are lost come to.
 pub(crate) const OUTCOMES: &[Outcome] = &[
     Outcome {
-        fault: "it knows its session no more (404, or 400 that says so), and eight calls are on their way",
+        fault: "it has lost its session (404, or a 400 that says so), and eight calls are in flight",
         gets: "the answers",
         after: "at once",
         then: "one new session was made for all of them",

@@ -17,19 +17,19 @@ use crate::support::script::answer;
 use crate::support::{SOON, Server, Setup, until};
 
 const RENEWED: Outcome = Outcome {
-    fault: "401, and our login can be renewed",
+    fault: "401, and the stored login can be renewed",
     gets: "the answer",
     after: "at once",
     then: "the token was renewed once",
 };
 const OVER: Outcome = Outcome {
-    fault: "401, and our login is over",
+    fault: "401, and the stored login is no longer valid",
     gets: "login needed: run `mcpzip login web`",
     after: "at once",
     then: "it is tried once, not with each call; after the login, the next call works",
 };
 const STALLING: Outcome = Outcome {
-    fault: "401, and who renews our login takes three seconds",
+    fault: "401, and the renewal of the login takes three seconds",
     gets: "the answer",
     after: "three seconds",
     then: "other servers answer meanwhile",

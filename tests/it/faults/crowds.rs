@@ -16,10 +16,10 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         fault: "clients over HTTP send 17 MB each, for a server that does not read",
         gets: "those beyond 128 MB: HTTP 503 with `Retry-After: 5`",
         after: "2 s",
-        then: "memory stays below 200 MB; short messages are taken meanwhile; once the clients leave, large ones are, too",
+        then: "memory stays below 200 MB; short messages are accepted meanwhile, and large ones after the clients have left",
     },
     Outcome {
-        fault: "clients over HTTP ask for 16 MB each, and do not read",
+        fault: "clients over HTTP request 16 MB each, and do not read",
         gets: "up to 128 MB of answers, once they read; in place of the others, `the response was dropped`",
         after: "at once",
         then: "memory stays below 240 MB; other clients are answered meanwhile",

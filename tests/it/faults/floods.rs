@@ -33,15 +33,15 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
     Outcome {
         fault: "a client sends 200 MB of arguments for a server that does not read",
-        gets: "`the requests under way have … bytes already` for what is beyond 128 MB",
+        gets: "`the requests under way have … bytes already` for requests beyond 128 MB",
         after: "at once",
         then: "memory stays below 250 MB; other servers answer meanwhile",
     },
     Outcome {
-        fault: "a client asks for 240 MB of results, and does not read",
+        fault: "a client requests 240 MB of results, and does not read",
         gets: "all of them, once it reads",
         after: "as it reads",
-        then: "memory stays below 160 MB; servers whose answers it does not take have to wait",
+        then: "memory stays below 160 MB; servers whose answers it does not read have to wait",
     },
 ];
 

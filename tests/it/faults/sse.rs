@@ -124,7 +124,7 @@ const CASES: &[(Row, Does)] = &[
         },
     ),
     (
-        call("its event comes in drips", Comes::Answer, ""),
+        call("its event comes in small pieces", Comes::Answer, ""),
         |request, stream, _| {
             for drip in format!("event: message\ndata: {}\n\n", request.result("fine"))
                 .as_bytes()
@@ -138,7 +138,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "there is garbage between its events: comments, unknown kinds, no data, no JSON, no UTF-8",
+            "it sends garbage between its events: comments, unknown kinds, empty events, invalid JSON, invalid UTF-8",
             Comes::Answer,
             "",
         ),
@@ -165,7 +165,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that was never used, and then rightly, and once more",
+            "it answers with an unknown id, then with the right one, and once more",
             Comes::Answer,
             "",
         ),
@@ -178,7 +178,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it uses our id for a request of its own, then answers",
+            "it uses the call's id for a request of its own, then answers",
             Comes::Answer,
             "",
         ),
@@ -193,7 +193,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it says that its tools changed, five hundred times, then answers",
+            "it sends `notifications/tools/list_changed` five hundred times, then answers",
             Comes::Answer,
             "",
         ),
@@ -249,7 +249,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "it never says where to post",
+            fault: "it never sends its `endpoint` event",
             at: Step::Listen,
             comes: Comes::Late,
             gets: "not known: it is still being listed",
@@ -263,7 +263,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "its stream ends before it says where to post",
+            fault: "its stream ends before its `endpoint` event",
             at: Step::Listen,
             comes: Comes::Error,
             gets: "is not an HTTP+SSE server",
@@ -275,7 +275,7 @@ const CASES: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "it says to post to another origin",
+            fault: "its `endpoint` event names another origin",
             at: Step::Listen,
             comes: Comes::Error,
             gets: "redirects to `http://127.0.0.1:9`, which is not followed",

@@ -83,7 +83,7 @@ const CASES: &[Case] = &[
         server: || Server::new().on("initialize", [exit(4)]).tool("t", []),
     },
     Case {
-        fault: "it ends behind the handshake",
+        fault: "it ends after the handshake",
         gets: "went away during the call",
         comes: Comes::Error,
         next: Next::Fails,
@@ -94,7 +94,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it answers the handshake with something else",
+        fault: "it answers the handshake with an array instead of an object",
         gets: "refused the handshake",
         comes: Comes::Error,
         next: Next::Fails,
@@ -108,7 +108,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it asks in the handshake whether we are there, and writes something that is not a message",
+        fault: "it sends a `ping` in the handshake, and then a line that is not a message",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -186,7 +186,7 @@ const CASES: &[Case] = &[
         server: || call([part(r#"{"jsonrpc":"2.0","id":$id,"result":{"con"#), exit(0)]),
     },
     Case {
-        fault: "it closes its output in a call, and lives on",
+        fault: "it closes its stdout in a call, and keeps running",
         gets: "went away during the call",
         comes: Comes::Error,
         next: Next::Works,
@@ -214,14 +214,14 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it answers after the call's limit, and again",
+        fault: "it answers after the call's limit, twice",
         gets: "gave no answer within 1.5s",
         comes: Comes::Late,
         next: Next::Works,
         server: || call([sleep(1700), line(RESULT), line(RESULT)]),
     },
     Case {
-        fault: "it answers under an id that was never used, and then rightly",
+        fault: "it answers with an unknown id, and then with the right one",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -245,7 +245,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it uses our id for a request of its own, then answers",
+        fault: "it uses the call's id for a request of its own, then answers",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -257,7 +257,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "its answer comes in drips",
+        fault: "its answer comes in small pieces",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -272,7 +272,7 @@ const CASES: &[Case] = &[
         },
     },
     Case {
-        fault: "it writes garbage between messages: text, half a message, bytes that are no UTF-8, NUL",
+        fault: "it writes garbage between messages: text, half a message, bytes that are not UTF-8, NUL",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -300,7 +300,7 @@ const CASES: &[Case] = &[
         server: || call([line(r#"{"jsonrpc":"2.0","id":$id}"#)]),
     },
     Case {
-        fault: "it says that its tools changed, five hundred times",
+        fault: "it sends `notifications/tools/list_changed` five hundred times",
         gets: "done",
         comes: Comes::Text("done"),
         next: Next::Works,
@@ -317,7 +317,7 @@ const CASES: &[Case] = &[
         server: || call([flood_stderr(20_000_000), line(RESULT)]),
     },
     Case {
-        fault: "it leaves a child behind that ignores signals and holds its output, and ends",
+        fault: "it ends, and leaves a child process that ignores signals and holds its stdout open",
         gets: "went away during the call",
         comes: Comes::Error,
         next: Next::Works,

@@ -54,7 +54,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it refuses a call, in words that never come to an end",
+            "it refuses a call with a text that never ends",
             Comes::Late,
             IN_TIME,
         ),
@@ -72,7 +72,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it closes the connection in place of an answer",
+            "it closes the connection instead of answering",
             Comes::Error,
             LOST,
         ),
@@ -108,7 +108,7 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("it says something that is not HTTP", Comes::Error, LOST),
+        call("it sends something that is not HTTP", Comes::Error, LOST),
         |_, reply| {
             reply.raw(b"HELLO WORLD\r\n\r\n");
             reply.vanish();
@@ -138,7 +138,7 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("its body comes in drips", Comes::Answer, ""),
+        call("its body comes in small pieces", Comes::Answer, ""),
         |request, reply| {
             let body = request.result("fine");
             reply.raw(
@@ -152,7 +152,7 @@ const BOTH: &[(Row, Does)] = &[
         },
     ),
     (
-        call("its event comes in drips", Comes::Answer, ""),
+        call("its event comes in small pieces", Comes::Answer, ""),
         |request, reply| {
             reply.events("");
             drip(reply, &format!("data: {}\n\n", request.result("fine")));
@@ -160,7 +160,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "there is garbage between its events: comments, unknown fields, no data, no JSON, no UTF-8",
+            "it sends garbage between its events: comments, unknown fields, empty events, invalid JSON, invalid UTF-8",
             Comes::Answer,
             "",
         ),
@@ -173,7 +173,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "there is half a message among its events",
+            "one of its events is half a message",
             Comes::Error,
             "sent an answer that cannot be read",
         ),
@@ -185,7 +185,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers a call with a page",
+            "it answers a call with an HTML page",
             Comes::Error,
             "answered with `text/html` instead of JSON",
         ),
@@ -209,7 +209,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it accepts a call with 202, and says no more",
+            "it accepts a call with 202, and sends nothing more",
             Comes::Error,
             "it accepted the request without an answer",
         ),
@@ -217,7 +217,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that was never used",
+            "it answers with an unknown id",
             Comes::Error,
             "it answers another request",
         ),
@@ -227,7 +227,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it answers under an id that was never used, and then rightly",
+            "it answers with an unknown id, and then with the right one",
             Comes::Answer,
             "",
         ),
@@ -252,7 +252,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it says that its tools changed, five hundred times, then answers",
+            "it sends `notifications/tools/list_changed` five hundred times, then answers",
             Comes::Answer,
             "",
         ),
@@ -276,7 +276,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "it refuses us (403), and repeats our credentials",
+            "it refuses the call (403), and repeats mcpzip's credentials in its text",
             Comes::Error,
             "requires a login (HTTP 403): ***",
         ),
@@ -324,7 +324,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         call(
-            "502 of a proxy before it",
+            "502 from a proxy in front of it",
             Comes::Error,
             "answered with HTTP 502 … bad gateway … it may have acted",
         ),
@@ -471,7 +471,7 @@ const BOTH: &[(Row, Does)] = &[
     ),
     (
         shake(
-            "it answers the handshake with a page",
+            "it answers the handshake with an HTML page",
             Comes::Error,
             "answered with `text/html` instead of JSON",
         ),
@@ -534,7 +534,7 @@ const BOTH: &[(Row, Does)] = &[
 const LEGACY: &[(Row, Does)] = &[
     (
         call(
-            "before 2026-07-28: it uses our id for a request of its own, then answers",
+            "before 2026-07-28: it uses the call's id for a request of its own, then answers",
             Comes::Answer,
             "",
         ),
@@ -547,7 +547,7 @@ const LEGACY: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "before 2026-07-28: it says unasked that its tools changed, five hundred times",
+            fault: "before 2026-07-28: it sends `notifications/tools/list_changed` five hundred times outside of a request",
             at: Step::Listen,
             comes: Comes::Answer,
             gets: "",
@@ -562,7 +562,7 @@ const LEGACY: &[(Row, Does)] = &[
     ),
     (
         Row {
-            fault: "before 2026-07-28: its stream of unasked messages ends in the middle of an event, again and again",
+            fault: "before 2026-07-28: its stream for messages outside of requests ends in the middle of an event, again and again",
             at: Step::Listen,
             comes: Comes::Answer,
             gets: "",

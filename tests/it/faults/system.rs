@@ -16,13 +16,13 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         fault: "40 descriptors at most, and 30 servers",
         gets: "those that could be started work; the others: `did not start: cannot run … Too many open files`",
         after: "at once",
-        then: "those that run go on",
+        then: "those that run continue",
     },
     Outcome {
         fault: "nothing can be written: the disk is full",
         gets: "search and calls work; a result that would be stored is answered whole",
         after: "at once",
-        then: "the next start knows nothing from before",
+        then: "the next start has no data of earlier runs",
     },
     Outcome {
         fault: "the clock was set back by a year",
@@ -31,10 +31,10 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         then: "",
     },
     Outcome {
-        fault: "the configuration is replaced by nonsense",
-        gets: "all goes on with the one before; the log says so",
+        fault: "the configuration is replaced by an invalid one",
+        gets: "the previous configuration stays in use; the log says so",
         after: "at once",
-        then: "the next good edit is taken",
+        then: "the next valid edit is used",
     },
     Outcome {
         fault: "200 servers, half of which end at their start or never answer, and 1,000 descriptors at most",

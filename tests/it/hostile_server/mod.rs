@@ -13,12 +13,12 @@ use claude::Claude;
 
 const HEAD: &str = "# A hostile server
 
-A server under `\"trust\": \"pin\"` begins with two honest tools. Then it renames, adds, changes, hides, shadows and grows, one after the other. After each step the model
-refreshes the lists, searches for every tool and calls it, and the person looks.
+A server under `\"trust\": \"pin\"` begins with two honest tools. Then it takes seven steps: it renames a tool, adds one, changes one, hides words in one, imitates another server's tool, floods its list, and is honest again. After each step the
+model refreshes the lists, searches for every tool and calls it; a person looks at `mcpzip approve` and `mcpzip status`.
 
-Two tests play this with the real program and compare what they see with this page (`tests/it/hostile_server/`): one with Claude Code 2.1.197, whose model is a stand-in that
-follows a script, so that what the model gets is read from the client's own requests to it; and one with the tests' own client, for machines without Claude Code. No real model takes
-part, so the page does not show what one would do with these answers.
+Two tests do this with the real program and compare the results with this page (`tests/it/hostile_server/`). One uses Claude Code 2.1.197 with a stand-in for its model, which
+follows a script; the answers are read from the client's requests to the model. The other uses the tests' own client, for machines without Claude Code. No real model takes
+part, so the page does not show what a model would do with these answers.
 
 Another server, `mail`, has the honest tool `send_email`.
 ";

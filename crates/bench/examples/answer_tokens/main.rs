@@ -155,15 +155,15 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
     writeln!(out, "\n## Results\n")?;
     writeln!(
         out,
-        "- *raw*: the server's own result, as a client shows it that shows text, or structured content where there is no text"
+        "- *raw*: the server's own result, as shown by clients that show the text, or the structured content if there is no text"
     )?;
     writeln!(
         out,
-        "- *both*: text and structured content, as clients show it that show both"
+        "- *both*: text and structured content, as shown by clients that show both"
     )?;
     writeln!(
         out,
-        "- *default*: through `mcpzip` without any setting; what is over the budget is stored"
+        "- *default*: through `mcpzip` with default settings; a result over the budget is stored, and its start is shown"
     )?;
     writeln!(
         out,
@@ -171,7 +171,7 @@ fn write_head(out: &mut impl std::io::Write, plan: &Plan) -> std::io::Result<()>
     )?;
     writeln!(
         out,
-        "- *select*: the part that an agent would ask for, of JSON and of text, with the note of what is stored\n"
+        "- *select*: the part of the JSON or text that an agent would ask for, with the note about the stored result\n"
     )
 }
 
@@ -215,7 +215,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     let [raw, both, default, compact, best] = sums;
     writeln!(
         out,
-        "| **{} calls** | **{raw}** | **{both}** | **{default}** | **{compact}** | **{best}** | where there is one, else the default |",
+        "| **{} calls** | **{raw}** | **{both}** | **{default}** | **{compact}** | **{best}** | with a filter if there is one, else the default |",
         rows.len()
     )?;
     let stored: Vec<&Row<'_>> = rows.iter().filter(|row| row.raw != row.default).collect();
@@ -224,7 +224,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
         .fold((0, 0), |sums, row| (sums.0 + row.raw, sums.1 + row.default));
     writeln!(
         out,
-        "\n{} of {} results were over the budget: they were stored, and {heads} of their {whole} tokens were shown. An agent that reads on pays for what it reads. The other {} results came as the servers gave them.",
+        "\n{} of {} results were over the budget: they were stored, and {heads} of their {whole} tokens were shown. If an agent reads more of a stored result, it pays for that part. The other {} results came as the servers gave them.",
         stored.len(),
         rows.len(),
         rows.len() - stored.len()
@@ -237,7 +237,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     });
     writeln!(
         out,
-        "\nThe {count} of them whose text is JSON cost {plain} tokens as the servers gave them and {compact} in compact form. Of those over the budget, some fit into it in compact form, and are shown whole."
+        "\nThe {count} of them whose text is JSON cost {plain} tokens as the servers gave them and {compact} in compact form. Some results over the budget fit into it in compact form, and are then shown whole."
     )?;
     let (with, chosen) = rows
         .iter()
@@ -246,7 +246,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     let selectable = rows.iter().filter(|row| row.selected.is_some()).count();
     writeln!(
         out,
-        "\nThe {selectable} calls with a filter cost {with} tokens raw and {chosen} with it. Where a result is short, a filter costs more than it saves."
+        "\nThe {selectable} calls with a filter cost {with} tokens raw and {chosen} with it. For a short result, a filter costs more than it saves."
     )?;
     let texts: Vec<&Row<'_>> = rows.iter().filter(|row| row.estimated > 0).collect();
     let (exact, estimate) = texts.iter().fold((0, 0), |sums, row| {
@@ -259,7 +259,7 @@ fn write_rows(out: &mut impl std::io::Write, rows: &[Row<'_>]) -> std::io::Resul
     let mean = off.iter().sum::<f64>() / off.len().max(1) as f64;
     writeln!(
         out,
-        "\nThe estimate that `mcpzip gain` uses for results: {estimate} for these {exact} tokens of text, {:.0} % off on the average.",
+        "\nThe estimate that `mcpzip gain` uses for results: {estimate} for these {exact} tokens of text, {:.0} % off on average for one result.",
         mean * 100.0
     )
 }
@@ -288,7 +288,7 @@ fn write_definitions(
         .sum();
     writeln!(
         out,
-        "\n## Definitions\n\nWhat clients without a search of their own put before their models: name, description and input schema.\n"
+        "\n## Definitions\n\nThe tokens that clients without a tool search of their own show to their models: name, description and input schema of each tool.\n"
     )?;
     writeln!(out, "| server | tools | tokens |\n|---|---:|---:|")?;
     for name in plan.servers.keys() {
@@ -311,7 +311,7 @@ fn write_definitions(
 
     writeln!(
         out,
-        "\n## Searches\n\nFive hits each, every one of which can be called as it stands.\n\n| query | tokens |\n|---|---:|"
+        "\n## Searches\n\nEach search has five hits, and each hit shows enough to call the tool.\n\n| query | tokens |\n|---|---:|"
     )?;
     let mut sum = 0;
     for query in &plan.searches {
@@ -326,7 +326,7 @@ fn write_definitions(
 
     writeln!(
         out,
-        "\n## Descriptions\n\nWhat `describe_tool` says of the tools above: their definitions verbatim, with output schemas and the server's instructions.\n"
+        "\n## Descriptions\n\nAnswers of `describe_tool` for the tools above: their definitions verbatim, with output schemas and the server's instructions.\n"
     )?;
     let mut names: Vec<&str> = plan.calls.iter().map(|call| call.tool.as_str()).collect();
     names.sort_unstable();
