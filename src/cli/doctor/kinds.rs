@@ -56,7 +56,7 @@ macro_rules! kinds {
 kinds! {
     CONFIG_MISSING: Error "config-missing", "there is no configuration",
         why "Without a configuration mcpzip has no servers, and agents find no tools.",
-        advice "If there is a configuration of mcpzip 0.1, run `mcpzip migrate --from mcpzip-0.1`, which takes it over. Otherwise run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
+        advice "If there is a configuration of mcpzip 0.1, run `mcpzip migrate --from mcpzip-0.1`, which imports it. Otherwise run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
     CONFIG_UNREADABLE: Error "config-unreadable", "the configuration cannot be read",
         why "Nothing starts. The file exists, but the system does not permit reading it, or it is not UTF-8.",
         advice "Make the file readable for yourself, or save it as UTF-8.";
@@ -67,14 +67,14 @@ kinds! {
         why "This setting has no effect.",
         advice "Correct the key, as the message suggests if it knows a similar one, or remove it.";
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
-        why "The line does not hold: a default is used, another entry counts, or something is missing that it needs.",
+        why "The line has no effect: a default or another entry is used instead, or something that it needs is missing.",
         advice "Go to the line named, and follow the message.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",
         advice "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
     CONFIG_OLDER: Note "config-older-layout", "there is a configuration of mcpzip 0.1",
         why "Its servers are not used by this version.",
-        advice "Run `mcpzip migrate --from mcpzip-0.1`, which shows what it would take over.";
+        advice "Run `mcpzip migrate --from mcpzip-0.1`, which first shows what it would import.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",
         advice "Look at the line and column that are named, and correct the entry.";
@@ -115,7 +115,7 @@ kinds! {
         why "Its tools cannot be called until then.",
         advice "Run `mcpzip login SERVER`.";
     SERVER_SLOW: Note "server-slow", "a server takes long to start and list its tools",
-        why "The first call of one of its tools waits as long.",
+        why "The first call of one of its tools waits for that time.",
         advice "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
     SERVER_FLAWED: Warning "server-flawed", "some entries of a server's lists cannot be used",
         why "Those tools, prompts or resources are left out.",
@@ -126,14 +126,14 @@ kinds! {
     COMMAND_HELP_POOR: Note "command-help-poor", "the help of a command line says little about its arguments",
         why "Agents get a free list of arguments for those subcommands, and have to guess.",
         advice "Name the argument that prints the full help in `cli_help`, or define the tools that you need in `cli_tools`.";
-    SANDBOX_UNAVAILABLE: Error "sandbox-unavailable", "a server's sandbox cannot be had on this machine",
+    SANDBOX_UNAVAILABLE: Error "sandbox-unavailable", "a server's sandbox cannot be made on this machine",
         why "The server does not start, because it would reach more than its entry permits.",
         advice "Follow the message: install what is missing, or take `sandbox` out of the entry if you trust the server.";
     SANDBOX_POSSIBLE: Note "sandbox-possible", "a server is known to work in a sandbox",
-        why "It reaches all that you reach: your files, your keys, the network. In a sandbox it has a data directory of its own and the files of its package.",
-        advice "Add the `sandbox` that is named to the entry of SERVER; docs/sandbox.md says what it opens.";
+        why "It can reach everything that you can: your files, your keys, the network. In a sandbox it has a data directory of its own and the files of its package.",
+        advice "Add the named `sandbox` to the entry of SERVER; docs/sandbox.md says what it permits.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
-        why "Agents vary dashes and letter case, so either may be meant.",
+        why "Agents vary dashes and letter case, so a call may mean either of them.",
         advice "Rename one of them.";
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
         why "Zero-width characters, changes of the writing direction and terminal escapes hide words from you that the agent reads.",
@@ -142,7 +142,7 @@ kinds! {
         why "Models read these texts and may follow orders in them. Honest texts may have such a phrase, too.",
         advice "Read the whole text with `mcpzip describe`. Remove the server if you don't trust it.";
     TOOL_MALFORMED: Warning "tool-malformed", "a tool's definition is malformed",
-        why "Clients that get the tool under its own name (`surface`, `show`, interfaces) would refuse their whole list of tools for it. There mcpzip leaves out the parts that are named, and the tool if they are of its `inputSchema`.",
+        why "Clients that get the tool under its own name (`surface`, `show`, interfaces) would refuse their whole list of tools because of it. In such lists mcpzip leaves out the named parts, or the whole tool if they are in its `inputSchema`.",
         advice "Report it to the server's author; a newer version may be correct. The three tools reach the tool in any case.";
     TOOL_CHANGED: Warning "tool-changed", "a tool has changed since it was first seen",
         why "A server can change a tool's description after you decided to trust it.",
@@ -152,12 +152,12 @@ kinds! {
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     SERVER_TRUST_SHARED: Note "server-trust-shared", "a server's `trust` is stricter than its entry says",
         why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name does not avoid it.",
-        advice "Write the same `trust` in both entries, or give the other one a milder one if it was not meant.";
+        advice "Write the same `trust` in both entries, or a less strict one in the other entry if that was a mistake.";
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
-        why "The tool is held back, as the override may hide or set an argument for a reason. An override of a tool that the server does not have protects nothing.",
+        why "The tool is held back, because the override may hide or set an argument to protect something. An override of a tool that the server does not have protects nothing.",
         advice "Correct `tools.override` in the server's entry; `mcpzip describe` shows a tool's definition once the override is out.";
     TOOL_FILTER: Error "tool-filter", "the `select` of an override is not a filter",
-        why "Calls of the tool through `execute_tool` end with an error after they were made; elsewhere the whole result comes.",
+        why "A call through `execute_tool` is made and then ends with an error; calls in other ways return the whole result.",
         advice "Correct `select` in `tools.override` of the server's entry; it is a jq program.";
     RULE_UNMATCHED: Warning "rule-unmatched", "a rule matches no tool",
         why "A misspelt rule under `deny` or `ask` protects nothing.",
@@ -175,7 +175,7 @@ kinds! {
         why "People with the role get nothing by it, because a role must never give more than it says.",
         advice "Correct the entry of `roles`; each name in its `profiles` must be one of `profiles`, or `*`.";
     RULE_ROLE_UNKNOWN: Warning "rule-role-unknown", "a rule names a role that does not exist",
-        why "No person has the role: a rule that permits is about no one, and a rule with `!` about everyone.",
+        why "No person has the role, so a rule with it matches no one, and a rule with `!` before it matches everyone.",
         advice "Correct the name after `@role:`, or add the role to `roles`.";
     LIMITS_UNUSABLE: Error "limits-unusable", "the limits cannot be used",
         why "Every request over HTTP is refused, because a limit that is not understood would limit nothing.",
@@ -187,21 +187,21 @@ kinds! {
         why "No person can log in, and every access token of mcpzip is refused.",
         advice "Follow the message. `mcpzip token rotate-keys` makes new keys; all clients log in again then.";
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
-        why "Its client is refused: a role or profile that the token names is gone, or no role is for its name.",
+        why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";
     IDENTITY_UNSERVED: Warning "identity-unserved", "a server is used in each person's name, and the gateway cannot say it",
-        why "Each request to the server is refused: it never gets the credentials of another.",
+        why "Each request to the server is refused: it never gets the credentials of another person.",
         advice "Set `http.auth`, `http.auth.oauth` or `http.public_url`, or `\"identity\": \"shared\"` if everyone may use the configured credentials.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";
     TOOL_NAMES_ALIKE: Note "tool-names-alike", "two tools of a server have nearly the same name",
-        why "Agents vary dashes and letter case, so either may be meant.",
+        why "Agents vary dashes and letter case, so a call may mean either of them.",
         advice "Deny one of them by `tools`, if you need only one.";
     AUDIT_UNWRITABLE: Error "audit-unwritable", "the audit log cannot be written",
         why "With an audit log, no call is answered whose line was not written, so every call is refused.",
         advice "Make the directory writable for you, or take `audit` out of the configuration.";
-    AUDIT_TARGET: Warning "audit-target", "a target of the audit log's copies takes none",
+    AUDIT_TARGET: Warning "audit-target", "a target for copies of the audit log accepts none",
         why "The log itself is written, but the copies that you asked for with `audit.to` are dropped.",
         advice "Start the target, or correct `audit.to`, `audit.syslog` or `otlp.endpoint`.";
     NOTIFY_UNAVAILABLE: Warning "notify-unavailable", "desktop notifications cannot be shown",
@@ -240,7 +240,7 @@ kinds! {
         why "Agents find no tools.",
         advice "Remove the directory `search` in the cache directory; it is built again.";
     SEARCH_MEANING: Note "search-meaning", "some tools cannot be found by meaning yet",
-        why "They are found by their words; the rest is made in the background while a client is served.",
+        why "They are found by words only, until their vectors are computed in the background while a client is served.",
         advice "Wait, or let `--fix` do it now.",
         fix "Computes the missing vectors, for at most two minutes.";
     FILE_OPEN: Warning "file-open", "a file or directory of mcpzip is open to others",
@@ -271,7 +271,7 @@ kinds! {
         why "Without a daemon each session starts all servers again.",
         advice "Set `\"daemon\": \"auto\"`.";
     DAEMON_CAPABILITIES: Note "daemon-capabilities", "sessions that share a server have several processes of it",
-        why "Their clients differ in what they can be asked (elicitation, sampling, roots), which a process learns once. Processes that write the same file can lose what another wrote.",
+        why "Their clients have different capabilities (elicitation, sampling, roots), which a process gets once. Processes that write one file can lose each other's changes.",
         advice "If the server need not ask anything, write `\"client_capabilities\": false` in its entry.";
     PROCESS_LIMIT: Warning "process-limit", "the table of processes is nearly full",
         why "When the limit is reached no server can start, and neither can a shell.",
