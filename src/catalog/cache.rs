@@ -2,8 +2,8 @@
 //!
 //! A file is a line that names the format, a JSON header with the known properties of each tool, prompt, resource and
 //! template, and then the definitions, one after another, in the server's own bytes. The file name contains the hash
-//! of the server's configuration entry, so an edited entry never meets the tools of its old self. Writers need no
-//! lock: each writes its own file and renames it, and the last one is whole.
+//! of the server's configuration entry, so an edited entry never gets the tools of its former version. Writers need
+//! no lock: each writes a file of its own and renames it, so the last one is complete.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

@@ -1,4 +1,4 @@
-//! The servers' lists that the sessions of a process share: the list in a cache file is held in memory once.
+//! The servers' lists in memory: sessions of one process share the list of a cache file.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Records why sessions run without a daemon, for `status`: a file per process in the state directory, which the process locks as long as
-//! it runs.
+//! Records why sessions run without a daemon, for `status`: each process has a file in the state directory, which it
+//! locks as long as it runs.
 
 use std::fs::File;
 use std::io::{self, Write as _};

@@ -1,5 +1,5 @@
-//! The daemon's messages to the process of a session. A step of its journal is on the way before the code that reports it does
-//! anything else, so that a kill cannot lose it.
+//! The daemon's messages to the process of a session. A step of the journal is sent before the code that reports it
+//! does anything else, so that a kill cannot lose the step.
 
 use std::io;
 use std::pin::Pin;

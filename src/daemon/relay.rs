@@ -1,8 +1,9 @@
-//! The relay of a client's bytes, where its descriptors cannot be passed to the daemon. A second connection carries them: from the
-//! process in frames, of which an empty one is the end of the client's input, and to the process as they are.
+//! The relay of a client's bytes, used if its descriptors cannot be passed to the daemon. A second connection
+//! carries them: from the process in frames, of which an empty one is the end of the client's input, and to the
+//! process unframed.
 //!
-//! The process keeps the session's journal in its memory. When the daemon dies, all that it sent is still in both connections: the
-//! process delivers it before the next daemon takes over.
+//! The process keeps the session's journal in its memory. When the daemon dies, everything that it sent is still in
+//! the two connections, and the process delivers it before the next daemon takes over.
 
 use std::collections::HashMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! Documents for people in a browser: no script, no foreign resource, and every foreign text escaped.
+//! HTML pages for people: without scripts and external resources, and with every external text escaped.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,5 +1,5 @@
-//! Tokens other than JWTs: the issuer says whether one is valid, and for whom (RFC 7662). An answer counts for ten seconds, so that a
-//! token that the issuer revokes ends within them. Without an answer the client is refused.
+//! Tokens other than JWTs: the issuer is asked whether a token is valid, and for whom (RFC 7662). An answer is used
+//! for ten seconds, so a revoked token ends within this time. Without an answer the client is refused.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -1,8 +1,8 @@
-//! The tokens of an OAuth issuer: JWTs, checked with the keys that the issuer publishes, and others, which it is asked about
-//! (`introspection.rs`).
+//! The tokens of an OAuth issuer: JWTs, checked with the keys that the issuer publishes, and others, about which the
+//! issuer is asked (`introspection.rs`).
 //!
-//! Keys are fetched when the first token comes, again after a while, and at once for a key id that is not known, at most every ten
-//! seconds. While the issuer cannot be reached, the last keys count for a day.
+//! Keys are fetched when the first token arrives, again from time to time, and at once for an unknown key id, at
+//! most every ten seconds. While the issuer cannot be reached, the last keys are used for a day.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

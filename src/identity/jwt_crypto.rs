@@ -1,5 +1,5 @@
-//! The signatures of JWTs, checked and made by `ring`, which the program has for TLS already. `jsonwebtoken` leaves the choice of a library to its
-//! user; HMAC is not among the algorithms, so that no public key can pass for a secret.
+//! The signatures of JWTs, checked and made by `ring`, which the program already uses for TLS. `jsonwebtoken` leaves
+//! the choice of a library to its user. HMAC is not among the algorithms, so that a public key cannot be used as a secret.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwkUtils, JwtSigner, JwtVerifier};
 use jsonwebtoken::errors::{Error, ErrorKind};

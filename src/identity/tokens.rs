@@ -1,8 +1,9 @@
-//! The file of tokens, and of what the authorization server of mcpzip has to remember: invitations, the browsers of people who accepted
-//! one, and the grants of clients. It has only hashes of secrets, so a copy of it grants no access.
+//! The file of tokens. It also has the state of mcpzip's authorization server: invitations, the browsers of people
+//! who accepted one, and the grants of clients. It has only hashes of secrets, so a copy of it grants no access.
 //!
-//! A token has 256 random bits, so one round of SHA-256 protects it: there is nothing to guess. The file is replaced whole under a lock.
-//! A file that cannot be read, was written by a newer version, or can be changed by other users denies every token.
+//! A token has 256 random bits and cannot be guessed, so one round of SHA-256 protects it. The file is replaced
+//! whole under a lock. If it cannot be read, was written by a newer version, or can be changed by other users, every
+//! token is denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;

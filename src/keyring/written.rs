@@ -1,7 +1,7 @@
 //! The form of the file of secrets, which `docs/secrets.md` describes.
 //!
-//! Names, places and times are plain; values are encrypted one by one, each for its name, so that none can be put in the place of
-//! another.
+//! Names, stores and times are not encrypted. Each value is encrypted with its name as context, so that it cannot be
+//! put under another name.
 
 use std::collections::BTreeMap;
 use std::io;

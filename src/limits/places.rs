@@ -1,7 +1,7 @@
-//! The places of requests in flight: who waits for one, and whose turn it is.
+//! The limit of requests in flight, as places with a fair queue.
 //!
-//! A place that becomes free goes to the waiting identity with the fewest, and among these to the one that got its last one longest ago:
-//! an identity that sends many requests delays no other.
+//! A free place goes to the waiting identity with the fewest places, and among equal ones to the one that got its
+//! last place longest ago. So an identity that sends many requests delays no other.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,6 +1,7 @@
-//! Extensions that mcpzip does not know. They pass between a client and the one server that both declare them: the settings with
-//! each request to that server, requests of the client, and notifications of the server. Of an extension that several servers have,
-//! a request would not say which of them it means, so it does not pass.
+//! Extensions that mcpzip does not know. An extension passes between a client and a server if both declare it and no
+//! other server does: its settings are sent with each request to that server, and requests of the client and
+//! notifications of the server are passed on. If several servers had the extension, a request would not say which of
+//! them it means.
 
 use std::collections::BTreeMap;
 

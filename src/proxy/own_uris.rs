@@ -1,9 +1,9 @@
 //! The URIs of tools' interfaces (MCP Apps, `ui://…`) and of skills (`skill://…`).
 //!
-//! A client sees `ui://X` of a server as `ui://SERVER/X`: hosts accept no other scheme, and the approvals that they keep by URI
-//! must not change when a second server has the same one. The contents are never changed, so names and URIs in them
-//! remain the server's own. A skill whose URI has another scheme is `skill://SERVER/@SCHEME/…`, because the last parts of the URI
-//! of a skill have its name.
+//! A client sees `ui://X` of a server as `ui://SERVER/X`. Hosts accept no other scheme, and they store approvals by
+//! URI, which must not change when a second server has the URI, too. The contents are never changed, so names and
+//! URIs in them remain the server's own. A skill whose URI has another scheme is `skill://SERVER/@SCHEME/…`, which
+//! keeps the last parts of its URI, because these have the skill's name.
 
 use std::sync::LazyLock;
 

@@ -1,8 +1,9 @@
 //! The profiles of a proxy's clients: the one place that decides which part of the configuration a proxy has.
 //!
-//! A proxy gets its configuration from here at the start, after each edit, and when its client turns out to have another
-//! profile. Everything in it (catalog, search index, connections, stored results) is made from that part, so a server outside
-//! of it does not exist there. Clients with different profiles have different proxies (see [`super::Proxies`]).
+//! A proxy gets its configuration from here at the start, after each edit, and when its client turns out to have
+//! another profile. Catalog, search index, connections and stored results are made from this part of the
+//! configuration, so a server outside of it does not exist in the proxy. Clients with different profiles have
+//! different proxies (see [`super::Proxies`]).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

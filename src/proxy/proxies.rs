@@ -1,5 +1,5 @@
-//! The proxies of one run: that of its own profiles, and one for each narrower choice of its clients, of which each identity has its
-//! own: connections, stored results and open questions of one identity serve no other.
+//! The proxies of one run: the proxy of the run's own profiles, and one for each identity and each narrower choice
+//! of profiles. So connections, stored results and open questions of one identity serve no other.
 
 use std::collections::BTreeMap;
 use std::fmt;

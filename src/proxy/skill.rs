@@ -1,4 +1,4 @@
-//! A skill as its server listed it: its files, and whether what is read is what was listed.
+//! A skill as its server listed it: its files, and the check that a file which is read is the listed one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -1,4 +1,4 @@
-//! Futures of the program, whose panics end with them.
+//! Futures of the application, whose panics do not spread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;

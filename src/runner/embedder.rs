@@ -1,4 +1,4 @@
-//! A model of the program for search by meaning.
+//! The application's own model for search by meaning.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

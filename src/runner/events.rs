@@ -1,4 +1,4 @@
-//! What happens to servers, for the program.
+//! Events of servers, for the application.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! The messages between the proxy and the program's handler, while a request runs and outside of any request.
+//! The messages between the proxy and the application's handler, while a request runs and outside of any request.
 
 use std::collections::HashMap;
 use std::sync::Arc;

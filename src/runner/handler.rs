@@ -1,4 +1,4 @@
-//! Questions and messages of servers, for the program.
+//! Requests and messages of servers, which the application answers by a handler.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;

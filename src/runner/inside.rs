@@ -1,4 +1,4 @@
-//! Tools inside the program.
+//! Tools inside the application.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display};

@@ -1,4 +1,4 @@
-//! A place of the program for logins.
+//! The application's own store for logins.
 
 use std::any::Any;
 use std::io;

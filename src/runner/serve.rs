@@ -1,4 +1,4 @@
-//! Serving the servers on, as one MCP server.
+//! Serves all servers as one MCP server.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A server that the program names itself.
+//! A server that the application configures in code.
 
 use std::path::Path;
 use std::sync::Arc;

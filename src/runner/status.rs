@@ -1,4 +1,4 @@
-//! The state of the servers, for the program.
+//! The state of the servers, for the application.
 
 use serde::Serialize;
 

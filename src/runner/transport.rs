@@ -1,4 +1,4 @@
-//! Servers that the program connects.
+//! Servers behind a transport of the application.
 
 use std::fmt;
 use std::sync::Arc;

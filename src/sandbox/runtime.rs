@@ -1,4 +1,4 @@
-//! The files that a program needs to run: itself, what its links lead to, and the interpreter that its first line names.
+//! The files that a program needs to run: its own file, the targets of its links, and the interpreter in its first line.
 
 use std::collections::BTreeSet;
 use std::io::Read as _;

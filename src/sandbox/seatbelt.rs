@@ -1,7 +1,7 @@
 //! The sandbox of macOS: a profile for `sandbox-exec`.
 //!
-//! The system's own programs need Mach services whose names differ from version to version, so looking them up is permitted for those that
-//! Node.js and Python use, and nothing else.
+//! Programs need Mach services whose names differ between versions of the system. Only the lookup of the services
+//! that Node.js and Python use is permitted.
 
 use std::path::Path;
 #[cfg(target_os = "macos")]

@@ -1,10 +1,11 @@
-//! The filter of system calls (seccomp) of a sandbox: what namespaces leave open.
+//! The filter of system calls (seccomp) of a sandbox. It closes access that namespaces leave open.
 //!
-//! A socket of the family `AF_UNIX` reaches any program that listens at a path in the sandbox, read-only or not, and with the
-//! network also abstract ones of the whole machine (D-Bus, X11). `AF_VSOCK` reaches the host of a virtual machine. So a server
-//! makes sockets of the internet alone. Connected pairs remain, which reach only the server's own processes; pairs of datagram
-//! sockets do not, as those can be sent to any address. Closed, too: keys of the kernel, which belong to the user, and `io_uring`, which makes
-//! sockets without a system call for each.
+//! A socket of the family `AF_UNIX` reaches any program that listens at a path in the sandbox, read-only or not, and
+//! with the network also abstract sockets of the whole machine (D-Bus, X11). `AF_VSOCK` reaches the host of a
+//! virtual machine. So a server can make internet sockets only. Connected pairs of stream sockets are permitted,
+//! because they reach only the server's own processes; pairs of datagram sockets are not, because they can send to
+//! any address. The kernel's keyrings, which belong to the user, and `io_uring`, which makes sockets without a
+//! system call for each, are closed as well.
 
 /// The architecture of the system calls, as the kernel calls it.
 #[cfg(target_arch = "x86_64")]

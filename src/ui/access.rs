@@ -1,7 +1,7 @@
-//! Which requests the window answers.
+//! The check of requests to the window.
 //!
-//! `Host` shows whether a foreign name was pointed at this address (DNS rebinding). `Origin`, `Sec-Fetch-Site` and the header of
-//! changes show whether another page sends the request.
+//! `Host` shows whether another name was pointed at this address (DNS rebinding). `Origin`, `Sec-Fetch-Site` and the
+//! header `X-Mcpzip` of changes show whether another page sent the request.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What the page can ask.
+//! The endpoints for the page's requests.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;

@@ -1,4 +1,4 @@
-//! A container of a server: it belongs to its engine, so it is ended by its name.
+//! The container of a server. Its process is a child of the engine, not of mcpzip, so it is ended by its name.
 
 use std::process::Stdio;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The kinds of failures, for agents: of a server in quarantine, they may read nothing that it wrote.
+//! Failures by kind, without details: agents may read no text of a server in quarantine.
 
 use super::HttpError;
 use super::error::{CallError, ConnectError, ListError, NotListed};

@@ -1,5 +1,5 @@
-//! Skills of servers (extension `io.modelcontextprotocol/skills`): each becomes a tool of its server that reads it, so that it is found,
-//! ruled, approved and logged as tools are. Only the front matter is known before a skill is read.
+//! Skills of servers (extension `io.modelcontextprotocol/skills`): each becomes a tool of its server that reads it,
+//! so search, rules, approvals and logs apply to it. Only the front matter is known before a skill is read.
 
 use std::collections::HashSet;
 

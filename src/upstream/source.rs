@@ -1,4 +1,4 @@
-//! Servers that run inside the program. Pool, catalog and calls know no difference to other servers.
+//! Servers that run inside the program. Pool, catalog and calls use them like other servers.
 
 use std::fmt;
 use std::sync::Arc;

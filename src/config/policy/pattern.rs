@@ -1,4 +1,4 @@
-//! Which tools a rule is about.
+//! The pattern of a rule, which matches tools.
 
 use crate::config::BUILT_IN_SERVER;
 use crate::tool::{Effect, Hints, QualifiedName, SEPARATOR};

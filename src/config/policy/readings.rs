@@ -1,4 +1,4 @@
-//! The ways in which a server may read an argument. A condition is certain only where all of them agree.
+//! The ways in which a server may read an argument. A condition is certain only if it has the same result for all of them.
 
 use percent_encoding::percent_decode_str;
 use serde_json::{Number, Value};

@@ -1,7 +1,8 @@
 //! The clients of the authorization server. All are public: they have no secret, and PKCE protects their codes.
 //!
-//! A registration (RFC 7591) is not stored: the id has what was registered, with a seal. So anyone may register, and it costs nothing. An
-//! id that is a URL is that of a document that describes the client (client id metadata documents, as 2025-11-25 and 2026-07-28 have them).
+//! A registration (RFC 7591) is not stored: the client's id contains the registered data, sealed. So anyone may
+//! register, and it takes no space. An id that is a URL refers to a document that describes the client (client id
+//! metadata documents, 2025-11-25 and 2026-07-28).
 
 use std::collections::HashMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! What people let clients have: a code, changed into a grant, and the tokens of a grant.
+//! The grants of people to clients: codes, which are exchanged for grants, and the tokens of a grant.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

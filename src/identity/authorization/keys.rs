@@ -1,8 +1,8 @@
 //! The keys of the authorization server, in a private file: key pairs that sign access tokens, and one key that seals the ids of clients
 //! and refresh tokens.
 //!
-//! A new key pair is published for a day before it signs, and an old one for a day after. All keys are replaced at once by
-//! `mcpzip token rotate-keys`; what they signed ends.
+//! A new key pair is published for a day before it signs, and an old one for a day after. `mcpzip token rotate-keys`
+//! replaces all keys at once; everything that the old ones signed becomes invalid.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The request by which a client begins: what is right, and where a mistake is said.
+//! The authorization request of a client: its checks, and the place where an error is shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The help of programs, kept until a program's file changes.
+//! The cache of programs' help, valid until a program's file changes.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The manual page of a program, for help that names it: such help has a part of the options only.
+//! The manual page of a program. It is read if the help refers to it, because such help has only a part of the options.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The tools of a program: their definitions, and how their arguments become the program's.
+//! The tools of a program: their definitions, and the conversion of their arguments to the program's.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! The files of a folder. Links are followed to folders with a skill, and to nothing inside one.
+//! The files of a folder. A link to a folder with a skill is followed, a link inside such a folder is not.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};

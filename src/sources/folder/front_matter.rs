@@ -1,6 +1,6 @@
 //! The front matter of a file: YAML between two lines of `---`, or in a comment at the beginning of a script.
 //!
-//! Files of others are read forgivingly: what is no YAML is read line by line, and a file without front matter has no fields.
+//! Reading is lenient: text that is not YAML is read line by line, and a file without front matter has no fields.
 
 use serde_json::{Map, Value};
 

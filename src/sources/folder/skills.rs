@@ -1,5 +1,5 @@
-//! A folder of skills. One with the front matter that the format requires is an entry of `skills/list`, as a server of skills has; any other
-//! is a tool that gives its instructions and files.
+//! A folder of skills. A skill with the front matter that the format requires is an entry of `skills/list`, as on a
+//! server of skills. Any other is a tool that gives its instructions and files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A description as plain JSON: which version it is, references within it, its servers and its logins.
+//! A description as plain JSON: its version, its references, its servers and its logins.
 
 use serde_json::Value;
 

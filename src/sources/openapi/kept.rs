@@ -1,6 +1,6 @@
-//! Fetched descriptions, kept on disk: a call in a new process needs no fetch, and the next listing asks by the tag.
+//! The cache of fetched descriptions on disk: a call in a new process needs no fetch, and the next listing sends the `ETag`.
 //!
-//! A file has a line of JSON with the tags, and after it the description as it came.
+//! A file has a line of JSON with the tags, and then the description as received.
 
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;

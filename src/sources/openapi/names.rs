@@ -1,7 +1,7 @@
 //! Names of tools: legal, at most 64 characters, stable, and each different.
 //!
-//! A name comes from the `operationId`, else from method and path. Operations with one name all get a hash of method and path, so
-//! that none is named by its position. That is settled before names are cut.
+//! A name comes from the `operationId`, else from method and path. If several operations have one name, each gets a
+//! hash of its method and path, so that no name depends on a position. This is done before names are cut.
 
 use std::collections::BTreeMap;
 

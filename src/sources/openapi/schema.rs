@@ -1,6 +1,6 @@
-//! Schemas of a description as JSON Schema (2020-12): only what is understood, each keyword with a value that it may have.
+//! Schemas of a description as JSON Schema (2020-12): only known keywords with permitted values.
 //!
-//! Whatever else stands in a description is left out of the schema, so that one odd value costs itself alone. Components are
+//! All other parts of a description are left out of the schema, so that one unusual value affects nothing else. Components are
 //! kept as bytes by name, and parsed where they are used; the latest ones stay parsed.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};

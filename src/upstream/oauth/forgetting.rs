@@ -1,4 +1,5 @@
-//! The end of the logins of people of whom nothing else is left. It needs no server's entry and no key: a record's name says whose it is.
+//! Removes the logins of people who have no token, invitation or grant any more. This needs neither a server's entry
+//! nor a key, because a record's name identifies its person.
 
 use std::collections::BTreeSet;
 use std::io;

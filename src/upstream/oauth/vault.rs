@@ -1,8 +1,8 @@
 //! The encryption of logins with one key in the system's keychain.
 //!
-//! The logins stay files. A keychain is slow, may be locked at any moment, holds as little as 2,560 bytes per item
-//! (Windows), and does not notify other processes of changes; a file is replaced whole under its lock. So the keychain
-//! is asked once per process, with the same protection: without the key the files are unreadable.
+//! The logins themselves are files, which are replaced whole under a lock. A keychain would be slow, may be locked
+//! at any moment, holds as little as 2,560 bytes per item (Windows), and does not notify other processes of changes.
+//! It is asked once per process, for the key; the protection is equal, because without the key the files are unreadable.
 
 use std::io;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! The key by which the gateway signs what it says about people (ES256). Its public half is at `/.well-known/mcpzip-keys.json`.
+//! The key with which the gateway signs its assertions about people (ES256). Its public half is at
+//! `/.well-known/mcpzip-keys.json`.
 
 use std::io;
 use std::path::{Path, PathBuf};
