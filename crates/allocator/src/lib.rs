@@ -2,8 +2,8 @@
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was
-//! freed, blocks of that size are allocated on the heap, where one small block behind them keeps all of them from
-//! being returned. Other C libraries and systems return memory without such settings.
+//! freed, blocks of that size are allocated on the heap, and a small block behind them keeps all of them from being
+//! returned. Other C libraries and systems return memory without such settings.
 
 /// Blocks of at least this size, in bytes, are mapped separately and returned to the system when they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
