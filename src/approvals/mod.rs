@@ -112,7 +112,7 @@ pub(crate) enum Error {
     Decided {
         /// The question.
         id: String,
-        /// What was decided.
+        /// The decision.
         word: &'static str,
     },
     /// The directory cannot be used.
@@ -372,7 +372,7 @@ impl Approvals {
         }
     }
 
-    /// The file of a question; `None` if this is no id, so that no text leads out of the directory.
+    /// The file of a question; `None` for an invalid id, so that no text leads out of the directory.
     fn path(&self, id: &str) -> Option<PathBuf> {
         let is_id = id.len() == 8
             && id

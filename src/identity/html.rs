@@ -13,7 +13,7 @@ pub(crate) struct Page {
     pub(crate) html: String,
     /// The text of its `<style>`.
     style: &'static str,
-    /// Where its form may lead in addition to this server: a redirect after it.
+    /// The target of a redirect after its form, in addition to this server.
     pub(crate) leads_to: Option<String>,
 }
 

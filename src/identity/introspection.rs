@@ -53,7 +53,7 @@ impl Issuer {
         self.introspected(&members)
     }
 
-    /// What an answer says, if the token is one for this server.
+    /// Reads an answer about a token, if it is one for this server.
     fn introspected(&self, members: &Map<String, Value>) -> Result<Checked, Denial> {
         let options = &self.options;
         let now = SystemTime::now();

@@ -339,7 +339,7 @@ impl Issuer {
     }
 }
 
-/// The hash of a key itself: ids are given anew.
+/// The hash of the key itself, because an issuer may give an id to another key.
 fn hash_of(key: &Jwk) -> Option<Fingerprint> {
     let text = serde_json::to_vec(&key.algorithm).ok()?;
     Some(Sha256::digest(text).into())

@@ -58,7 +58,7 @@ pub(crate) struct Authenticator {
     start: Instant,
 }
 
-/// What passes are made from.
+/// The configuration and tokens from which passes are made.
 #[derive(Debug)]
 struct State {
     config: Arc<Config>,
@@ -219,7 +219,7 @@ impl Authenticator {
         }
     }
 
-    /// The pass of a request with these headers from `peer`. A certificate counts where the headers name nobody.
+    /// The pass of a request with these headers from `peer`. A certificate counts if the headers name no identity.
     ///
     /// # Errors
     /// When it shows no identity, or one that gets nothing.
@@ -700,7 +700,7 @@ fn read(file: &TokenFile) -> Option<Tokens> {
     }
 }
 
-/// What a token says about its identity.
+/// The claims of a token about its identity.
 #[must_use]
 pub(crate) fn claims_of(token: &Stored) -> Claims {
     Claims {

@@ -164,7 +164,7 @@ struct Versioned {
     version: u32,
 }
 
-/// What was revoked.
+/// The revoked tokens, invitations, browsers and grants.
 #[derive(Debug, Default)]
 pub(crate) struct Revoked {
     /// Tokens.

@@ -23,7 +23,7 @@ const VERSION: u64 = 1;
 /// Larger files are not ours.
 const LARGEST_FILE: u64 = 64 * 1024 * 1024;
 
-/// What the key of the file is encrypted for.
+/// The context for which the key of the file is encrypted.
 const KEY_CONTEXT: &str = "mcpzip-secrets-1/key";
 
 /// The content of the file.
@@ -124,7 +124,7 @@ impl Written {
     pub(super) fn prepare(&self, path: &Path) -> io::Result<Replacement> {
         let mut bytes = serde_json::to_vec_pretty(self)?;
         bytes.push(b'\n');
-        // A link leads to the place that the user wants: the file there is replaced, not the link.
+        // A link leads to the file that the user has chosen: that file is replaced, not the link.
         match path.is_symlink() {
             true => files::prepare_in_place_for_owner(&path.canonicalize()?, &bytes),
             false => files::prepare(path, &[&bytes]),

@@ -62,7 +62,7 @@ struct Key {
     who: Option<Arc<str>>,
 }
 
-/// What was used of one limit.
+/// The use of one limit.
 #[derive(Debug, Default)]
 struct Counts {
     requests: Bucket,

@@ -65,7 +65,7 @@ pub struct Builder {
     logins: Option<Place>,
 }
 
-/// What errors call a configuration that is not a file.
+/// The name of a configuration without a file, in errors.
 const TEXT: &str = "configuration";
 
 #[derive(Default)]

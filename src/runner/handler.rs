@@ -35,7 +35,7 @@ use super::error::Error;
 /// # let _ = mcpzip::Runner::builder().handler(Terminal);
 /// ```
 pub trait Handler: Send + Sync + 'static {
-    /// The questions that it answers. Servers are told, and ask no others.
+    /// The requests that it answers. Servers get these capabilities, and send no other requests.
     fn capabilities(&self) -> Capabilities {
         Capabilities::default()
     }
@@ -171,7 +171,7 @@ pub struct Progress {
     pub progress: f64,
     /// How much there is to do, if the server knows.
     pub total: Option<f64>,
-    /// What the server does now.
+    /// The server's description of its current step.
     pub message: Option<String>,
 }
 

@@ -270,7 +270,7 @@ impl Runner {
         status.servers.into_iter().map(Status::of).collect()
     }
 
-    /// What happens to the servers, with the last events before.
+    /// The events of the servers, beginning with the last earlier ones.
     ///
     /// ```
     /// # mcpzip::internals::with_notes(async |runner| {
@@ -648,7 +648,7 @@ impl Inner {
         }
     }
 
-    /// What a filter of the program selects from a result.
+    /// The part of a result that a filter of the application selects.
     async fn selected(&self, result: Value, filter: String) -> Result<ToolResult, Error> {
         let result = ToolResult(result);
         if result.is_error() {

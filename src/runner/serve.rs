@@ -16,7 +16,7 @@ use crate::downstream::{http, stdio};
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
 
-/// Where and to whom [`Runner::serve_http`] serves.
+/// The address and the permitted clients of [`Runner::serve_http`].
 ///
 /// ```
 /// use mcpzip::HttpOptions;

@@ -26,7 +26,7 @@ use crate::mcp::Object;
 /// The characters of a text that a finding shows.
 const SHOWN: usize = 90;
 
-/// What was found.
+/// The kind of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// Characters that a reader does not see, or that rearrange what is seen.
@@ -77,7 +77,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Reads a definition for [`tool`]. Of one that is no valid JSON, or has a member twice, the whole text is searched, too, as
+/// Reads a definition for [`tool`]. If it is not valid JSON, or has a duplicate member, the whole text is searched, too, because
 /// clients may show it.
 #[must_use]
 pub(crate) fn read(json: &str) -> (Value, Option<Finding>) {

@@ -87,7 +87,7 @@ const PATTERNS: &[(Kind, &str)] = &[
     ),
 ];
 
-/// Parameters that ask for what a model was told or did, or for a key.
+/// Parameters that ask for a model's conversation or actions, or for a key.
 const SECRET_PARAMETERS: &str = r"^(?:system_?prompt|(?:full_)?conversation_history|chat_history|tool_?calls?_history|chain_of_thought|previous_messages)$|id_rsa|ssh_?(?:private_?)?key_?content|content_from_reading";
 
 static PHRASES: LazyLock<Vec<(Kind, Regex)>> = LazyLock::new(|| {

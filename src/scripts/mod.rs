@@ -42,7 +42,7 @@ const LONGEST: usize = 8 * 1024 * 1024;
 /// The time in which a worker that waits for no call must write a line.
 const SILENCE: Duration = Duration::from_secs(6);
 
-/// The number of a script's calls that are under way at once.
+/// The maximum number of a script's calls in flight.
 const AT_ONCE: usize = 16;
 
 /// The length of all that a script may log, in bytes.
@@ -208,7 +208,7 @@ pub(crate) struct Limits {
 /// A script that has ended.
 #[derive(Debug)]
 pub(crate) struct Ended {
-    /// What it logged, a line each.
+    /// The lines that it logged.
     pub(crate) log: Vec<String>,
     /// Its value as JSON, if it has one, or the reason why it failed.
     pub(crate) value: Result<Option<Box<RawValue>>, Fault>,

@@ -12,7 +12,7 @@ const DEEPEST: usize = 128;
 /// amount of values.
 const MOST_REPEATED: usize = 64 * 1024 * 1024;
 
-/// What a value costs beside its text, in bytes.
+/// The memory of a value in addition to its text, in bytes.
 const VALUE: usize = 64;
 
 /// Parses the first document of a text.

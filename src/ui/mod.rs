@@ -122,7 +122,7 @@ pub(crate) struct WindowLink {
     pub(crate) seconds: u64,
 }
 
-/// What a person decides about the differences of a server.
+/// A person's decision about the differences of a server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Decision {
     pub(crate) is_approval: bool,

@@ -101,7 +101,7 @@ struct Consent {
     browser: String,
     begun: Instant,
     person: Person,
-    /// What the form has to show.
+    /// The proof that the form came from the page.
     proof: String,
 }
 

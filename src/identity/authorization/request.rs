@@ -55,7 +55,7 @@ pub(super) struct Asker {
     pub(super) sha256: String,
 }
 
-/// What a client asks for.
+/// An authorization request of a client.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) client: Asker,

@@ -79,7 +79,7 @@ impl CommandSource {
         })
     }
 
-    /// The tools. The help is read anew if the program's file has changed.
+    /// The tools. The help is read again if the program's file has changed.
     async fn toolset(&self) -> Result<Arc<Toolset>, String> {
         let program = Program::of(&self.file, &self.program, &self.command_line);
         let mut known = self.known.lock().await;

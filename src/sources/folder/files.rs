@@ -134,7 +134,7 @@ fn open(folder: &Path, name: &str) -> io::Result<File> {
     while let Some(segment) = segments.next() {
         let kind = match segments.peek() {
             Some(_) => OFlags::DIRECTORY,
-            // Opening a pipe does not wait for somebody to write.
+            // Opening a pipe does not wait for a writer.
             None => OFlags::NONBLOCK,
         };
         at = rustix::fs::openat(&at, segment, flags | OFlags::NOFOLLOW | kind, Mode::empty())?;

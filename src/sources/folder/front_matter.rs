@@ -12,7 +12,7 @@ pub(super) struct FrontMatter<'t> {
     pub(super) fields: Map<String, Value>,
     /// Whether it is YAML, as other readers expect.
     pub(super) is_yaml: bool,
-    /// What follows the front matter.
+    /// The text after the front matter.
     pub(super) body: &'t str,
 }
 
@@ -67,7 +67,7 @@ fn fields(yaml: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// The fields of what is no YAML: `key: text` lines, where deeper lines belong to the key before them.
+/// The fields of a text that is not YAML: `key: text` lines, where deeper lines belong to the key before them.
 fn by_lines(text: &str) -> Map<String, Value> {
     let mut fields: Map<String, Value> = Map::new();
     let mut key = String::new();
@@ -118,7 +118,7 @@ mod tests {
         check("# no front matter\n", &json!({}), "# no front matter\n");
         check("---\nname: a\nno end", &json!({}), "---\nname: a\nno end");
         check("---\n---", &json!({}), "");
-        // A colon in a plain text is no YAML.
+        // A colon in a plain text is not valid YAML.
         check(
             "---\nname: a\ndescription: Use it: always\n  and more\n---\nx",
             &json!({ "name": "a", "description": "Use it: always and more" }),

@@ -334,7 +334,7 @@ pub(super) fn read(folder: &Path, uri: &str, has_all: bool) -> Option<String> {
     Some(json!({ "contents": [skill.content(&file, bytes)] }).to_string())
 }
 
-/// The first paragraph of a Markdown text that is no heading.
+/// The first paragraph of a Markdown text that is not a heading.
 fn first_paragraph(body: &str) -> &str {
     let paragraphs = body.split("\n\n").flat_map(|part| part.split("\n\r\n"));
     let paragraphs = paragraphs.map(str::trim);

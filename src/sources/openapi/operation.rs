@@ -91,7 +91,7 @@ impl Place {
     }
 }
 
-/// The style of a value that is no scalar (OpenAPI 3.1, 4.8.12.3).
+/// The style of a value that is not a scalar (OpenAPI 3.1, 4.8.12.3).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Style {
     Form,

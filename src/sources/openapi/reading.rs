@@ -40,7 +40,7 @@ pub(in crate::sources) struct Api {
     pub(super) faults: Vec<Fault>,
 }
 
-/// An operation that is no tool.
+/// An operation that did not become a tool.
 #[derive(Debug)]
 pub(super) struct Fault {
     pub(super) method: String,
@@ -48,7 +48,7 @@ pub(super) struct Fault {
     pub(super) reason: String,
 }
 
-/// What the entry adds to each request. A parameter of that name is no argument.
+/// The headers and parameters that the entry adds to each request. Parameters of these names are not arguments.
 #[derive(Debug, Default)]
 pub(in crate::sources) struct Given {
     /// Names of headers, in lower case.
@@ -284,7 +284,7 @@ impl<'r> Reader<'r> {
         })
     }
 
-    /// A parameter; `None` for one that is no argument.
+    /// A parameter; `None` if it is not an argument.
     fn parameter(
         &self,
         parameter: &'r Value,

@@ -12,7 +12,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'_')
     .remove(b'~');
 
-/// Where reserved characters may stand: without those that end a value or a query.
+/// The escaped characters if reserved ones are allowed: those that would end a value or a query are escaped.
 const RESERVED: &AsciiSet = &CONTROLS
     .add(b' ')
     .add(b'"')

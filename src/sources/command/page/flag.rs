@@ -51,7 +51,7 @@ pub(in crate::sources::command) enum Kind {
     Number,
 }
 
-/// What stands after the spellings of a flag.
+/// The spellings of a flag, and the value that follows them.
 #[derive(Debug, Default)]
 struct Spec {
     names: Vec<String>,
@@ -368,7 +368,7 @@ pub(super) fn table(line: &str) -> Option<Vec<Flag>> {
                 }
                 flags.push(flag);
             }
-            // A command up to a `;` is no argument: it would make the tool a shell.
+            // A command up to a `;` is not an argument, because it would make the tool a shell.
             _ => {}
         }
     }
@@ -511,7 +511,7 @@ impl Spec {
         }
     }
 
-    /// Drops `-Lfile` beside `-L file`.
+    /// Drops `-Lfile` if there is `-L file`.
     fn drop_glued(&mut self) {
         let shorts: Vec<String> = self
             .names
@@ -564,7 +564,7 @@ impl Spec {
             }
         }
         if name == "-" && rest.peek() == Some(&'<') {
-            // `-<number>` has a longer spelling beside it.
+            // `-<number>` has a longer spelling next to it.
             token(rest);
             return Some(());
         }
@@ -763,7 +763,7 @@ fn choices_in(text: &str) -> Vec<String> {
     if found.len() > 1 { found } else { Vec::new() }
 }
 
-/// The words of a list. None of them if one is no plain word, since then it is no list of values.
+/// The words of a list. Empty if one of them is not a plain word, because then it is not a list of values.
 fn words(list: &str, separators: &[char]) -> Vec<String> {
     let words: Vec<String> = list
         .split(separators)

@@ -42,7 +42,7 @@ pub(super) struct Page {
     lists: BTreeMap<(usize, usize), Vec<String>>,
 }
 
-/// What separates a page from a fuller one of the same command.
+/// The separator between a page and a fuller one of the same command.
 pub(super) const FULLER: char = '\u{c}';
 
 /// A subcommand that a page names.
@@ -251,7 +251,7 @@ impl Page {
         let mut seen = std::collections::BTreeSet::new();
         self.flags.retain_mut(|flag| {
             let is_new = seen.insert(flag.name());
-            // `-p, --style=slash` is a switch beside `--style=WORD`.
+            // `-p, --style=slash` is a switch, in addition to `--style=WORD`.
             is_new || flag.become_short() && seen.insert(flag.name())
         });
     }
@@ -501,7 +501,7 @@ impl Reader {
         self.at(Last::Command, line)
     }
 
-    /// Notes a line of a manual page that may name a subcommand, whatever its section is about.
+    /// Notes a line of a manual page that may name a subcommand, in any section.
     fn list(&mut self, line: &Line) {
         let is_readable =
             self.page.is_manual && self.after_blank && self.section != Section::Ignored;
