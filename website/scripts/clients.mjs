@@ -50,17 +50,17 @@ mcpzip migrate --client ${name} --dry-run    # what moves, what stays and why, a
 mcpzip migrate --client ${name}
 \`\`\`
 
-Rules of ${title} for single tools do not see the tools behind mcpzip; \`migrate\` shows what becomes of each. [What moves and what
+Rules of ${title} for single tools do not match the tools behind mcpzip; \`migrate\` shows what becomes of each rule. [What moves and what
 stays](/guides/migrate/#what-to-expect)
 
 ## Go back
 
 \`\`\`sh
-mcpzip undo                   # takes back the last change, byte for byte
+mcpzip undo                   # reverts the last change, byte for byte
 mcpzip disconnect ${name}     # or removes the one entry
 \`\`\`
 
-## It does not work?
+## If it does not work
 
 \`mcpzip doctor\` checks the configuration, the servers and the entry in ${title}. [Troubleshooting](/guides/troubleshooting/)
 `;

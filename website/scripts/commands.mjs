@@ -68,10 +68,10 @@ export function commands() {
   const global = top.parts.find(({ title }) => GLOBAL.test(title)) ?? fail('the help has no options for all commands');
   const codes = top.parts.find(({ title }) => title === 'Exit codes') ?? fail('the help has no exit codes');
   const body = [
-    'This page is made from what `mcpzip --help` and `mcpzip COMMAND --help` print.',
+    'This page is made from the output of `mcpzip --help` and `mcpzip COMMAND --help`.',
     `Commands print text on a terminal, and JSON when piped or with \`--json\`. With \`--json\` the last line of stderr is the error, as
 \`{"error": {"code": 3, "kind": "configuration", "message": "…", "hints": ["…"]}}\`; the kinds are \`failed\`, \`usage\`, \`configuration\`,
-\`unavailable\`, \`tool\` and \`warnings\`. Stdout has the result alone.`,
+\`unavailable\`, \`tool\` and \`warnings\`. Stdout has only the result.`,
     '## All commands',
     table(rest.map(({ name, help }) => [`mcpzip ${name}`, sections(help).about.split('\n')[0]]), 'Command'),
     '## Options for all commands',

@@ -64,7 +64,7 @@ export function configuration() {
   const table = (list) => `| Key | Meaning | Value | Default |\n|---|---|---|---|\n${list.join('\n')}`;
   write('src/content/docs/reference/configuration.md', page('Configuration', 'Every key of the configuration file', `
 This page is made from the configuration's JSON Schema, which \`mcpzip config schema\` prints. Editors complete the keys when the file
-names that schema in \`$schema\`. The [configuration builder](/try/configuration-builder/) makes a file by a form.
+names that schema in \`$schema\`. The [configuration builder](/try/configuration-builder/) writes a file from a form.
 
 ## The file
 
@@ -74,17 +74,17 @@ names that schema in \`$schema\`. The [configuration builder](/try/configuration
 | macOS | \`~/Library/Application Support/mcpzip/config.json\` |
 | Windows | \`%APPDATA%\\mcpzip\\config\\config.json\` |
 
-\`--config FILE\` or \`MCPZIP_CONFIG\` names another. Comments and trailing commas are fine. \`\${NAME}\` and \`\${NAME:-default}\` in any
-string are filled in from the environment. Edits are picked up while \`mcpzip\` runs; an edit that cannot be read changes nothing and is
-reported. One bad entry never costs the others. \`null\` is the same as leaving a key out.
+\`--config FILE\` or \`MCPZIP_CONFIG\` names another file. Comments and trailing commas are permitted. \`\${NAME}\` and \`\${NAME:-default}\` in any
+string are filled in from the environment. mcpzip picks up edits while it runs; it reports an edit that cannot be read, and keeps the configuration
+before it. One bad entry does not affect the others. \`null\` is the same as leaving a key out.
 
 ## Secrets
 
-Values for \`\${NAME}\` can be in a file next to the configuration, with its name and the ending \`.secrets.json\`: \`config.secrets.json\`. It is an object of names and
-texts, which only you should be able to read. A value in it takes precedence over a variable of the environment, also for clients that are started from the
-desktop and know nothing of a shell. [\`migrate\` and \`init\`](/guides/migrate/#secrets) write it; edits are picked up, and servers whose secrets have changed restart.
+Values for \`\${NAME}\` can be in a file next to the configuration, with its name and the ending \`.secrets.json\`: \`config.secrets.json\`. The file is an object of names and
+strings, which only you should be able to read. A value in it overrides a variable of the environment, and also reaches clients that are started from the
+desktop without a shell. [\`migrate\` and \`init\`](/guides/migrate/#secrets) write the file. mcpzip picks up edits of it, and restarts servers whose secrets have changed.
 
-\`\${keyring:NAME}\` is a secret in the system's keychain or an encrypted file, which \`mcpzip secret set NAME\` sets: [Secrets](/guides/secrets/).
+\`\${keyring:NAME}\` is a secret in the system's keychain or an encrypted file; \`mcpzip secret set NAME\` sets it ([Secrets](/guides/secrets/)).
 
 ## An example
 
@@ -94,8 +94,8 @@ ${JSON.stringify(EXAMPLE, null, 2)}
 
 ## A server
 
-Each member of \`mcpServers\` is a server: its name, 1 to 64 of letters, digits, \`-\`, \`_\` and \`.\`, without \`__\`, and its entry. An entry has
-a \`command\` or a \`url\`, in the form that clients use, so that it can be pasted.
+Each member of \`mcpServers\` is a server: its name and its entry. A name has 1 to 64 letters, digits, \`-\`, \`_\` and \`.\`, without \`__\`. An entry has
+a \`command\` or a \`url\`, in the form that clients use, so you can paste one.
 
 ${table(rows(entry, ''))}
 

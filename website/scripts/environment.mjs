@@ -15,18 +15,18 @@ export function environment() {
     return `| Variable | Meaning |\n|---|---|\n${rows.map(([name, doc]) => `| \`${name}\` | ${doc} |`).join('\n')}`;
   };
   write('src/content/docs/reference/environment.md', page('Environment variables', 'What mcpzip reads, and what its servers inherit', `
-This page is made from the source, where every variable has its meaning beside it.
+This page is made from the source, where each variable is defined with its meaning.
 
 ## Read by mcpzip
 
-A flag goes before its variable, and the variable before the configuration.
+A flag overrides its variable, and a variable overrides the configuration.
 
 ${list('VARIABLES')}
 
 ## Inherited by servers
 
-A server's process gets these, its own \`env\`, and \`MCPZIP_PARENT\`, a mark by which what it started is found. It gets nothing
-else: a key that is set in your shell reaches a server only when its \`env\` names it, as \`"TOKEN": "\${TOKEN}"\` does.
+A server's process gets these variables, its own \`env\`, and \`MCPZIP_PARENT\`, a mark by which mcpzip finds the processes that the server started. It gets
+no other variables: a key that is set in your shell reaches a server only if its \`env\` names it, as \`"TOKEN": "\${TOKEN}"\` does.
 
 ${list('INHERITED')}
 `));

@@ -89,9 +89,9 @@ export function troubleshooting() {
   ].join('\n\n')).join('\n\n');
   write('src/content/docs/guides/troubleshooting.md', page('Troubleshooting', 'Each finding of mcpzip doctor, and each error text that an agent can see', [
     start, '## Findings of mcpzip doctor', findings, '## Error texts',
-    'What is in capitals stands for a name or a value. The texts are read from the source when this page is made.', errors,
-    '### What mcpzip answers itself',
-    'These speak for themselves: the agent reads them and does otherwise. Nothing was called, unless the text says so.',
+    'Words in capitals stand for a name or a value. The texts are read from the source when this page is made.', errors,
+    '### Answers of mcpzip itself',
+    'The agent reads these answers and can correct its request. Nothing was called, unless the text says so.',
     ofReplies().map(fence).join('\n\n'),
   ].join('\n\n')));
 }
