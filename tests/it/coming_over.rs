@@ -507,8 +507,7 @@ fn server_of(tools: &Value) -> Server {
     })
 }
 
-/// What avelino/mcp permits each person, by its own modules, is what `rules check` says of the imported file. The fixture names the cases
-/// in which less is permitted here.
+/// The fixture has the answers of avelino/mcp's own modules, and names the cases in which less is permitted here.
 #[test]
 fn rules_check_answers_as_avelino_mcp_on_a_table_of_cases() {
     let fixture: Value =

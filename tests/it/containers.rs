@@ -327,7 +327,7 @@ fn the_configuration_of_a_team_in_containers_is_understood_and_gives_what_its_ro
     }
 }
 
-/// What `people.sh` of the team's containers says, with a program of this text in place of `htpasswd`.
+/// The outcome of `people.sh` of the team's containers, with a program of this text in place of `htpasswd`.
 #[cfg(unix)]
 #[track_caller]
 fn people(htpasswd: &str, addresses: &[&str]) -> command::Outcome {

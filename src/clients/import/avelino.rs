@@ -44,7 +44,7 @@ pub(super) fn draft(node: &Node) -> Draft {
     draft
 }
 
-/// What the rules for people have to know of a server.
+/// The facts about a server that the rules for people depend on.
 fn known<'a>(name: &'a str, written: &'a Node) -> Known<'a> {
     let of = |key: &str| {
         let listed = written.at(&["tool_acl", key]).map(Node::items);

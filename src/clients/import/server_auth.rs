@@ -435,7 +435,7 @@ impl Rights {
         role.profiles.insert(name);
     }
 
-    /// Denies a role what a grant denies. Rules cannot except from a denial, so tools that it names are denied whatever they do.
+    /// Denies a role what a grant denies. Rules cannot except from a denial, so tools that it names are denied, be they reading or writing.
     fn deny(
         &mut self,
         role: &str,
@@ -673,7 +673,7 @@ fn overridden(servers: &[String], known: &[Known<'_>]) -> (Vec<String>, Vec<Stri
     let is_meant = |one: &&Known<'_>| servers.iter().any(|name| name == "*" || name == one.name);
     let qualified = |one: &Known<'_>, globs: &[&str]| -> Vec<String> {
         let program = one.program.as_deref().unwrap_or_default();
-        // What does not begin with the program's name stops the import elsewhere.
+        // A pattern that does not begin with the program's name stops the import elsewhere.
         let own = |glob: &&str| Some(format!("{}__{}", one.name, glob.strip_prefix(program)?));
         globs.iter().filter_map(own).collect()
     };
@@ -737,7 +737,7 @@ fn is_glob(glob: &str) -> bool {
         && !glob.contains(|c: char| c == '?' || c.is_whitespace())
 }
 
-/// What a pattern of `server__tool` is here, where tools of a command line have other names.
+/// The patterns here for one of `server__tool`; tools of a command line have other names here.
 fn here(glob: &str, servers: &[Known<'_>]) -> Option<Vec<String>> {
     let mut globs = joined(glob)?;
     for server in servers {

@@ -32,7 +32,7 @@ pub(crate) struct Manner {
     pub(crate) needed: &'static [&'static str],
     /// The method of client authentication.
     pub(crate) method: &'static str,
-    /// What the form of a token request is about the client's id, where the id is in the header.
+    /// Whether the form of a token request names the client, where the header does.
     pub(crate) form: ClientIdInForm,
     pub(crate) registers: bool,
     /// Additional members of the authorization server's metadata.
