@@ -64,16 +64,34 @@ impl Filter {
     fn fits(&self, line: &Line) -> bool {
         let is =
             |wanted: &Option<String>, value: &str| wanted.as_deref().is_none_or(|it| it == value);
-        // An identity is `kind:name`.
-        let name = line.identity.split_once(':').map_or("", |(_, name)| name);
         is(&self.server, &line.server)
             && is(&self.tool, &line.tool)
             && is(&self.client, &line.client)
             && is(&self.kind, &line.kind)
-            && (is(&self.user, &line.identity) || is(&self.user, name))
+            && self
+                .user
+                .as_deref()
+                .is_none_or(|user| is_of(user, &line.identity))
             && (!self.denied || line.outcome == "refused")
             && (!self.errors || matches!(line.outcome.as_str(), "error" | "failed" | "cancelled"))
     }
+}
+
+/// Whether an identity is that of a person. It is `KIND:NAME`, or `KIND:NAME/SUB` where an issuer names people by another member than `sub`;
+/// the name alone means it, too.
+fn is_of(person: &str, identity: &str) -> bool {
+    let Some((kind, whole)) = identity.split_once(':') else {
+        return identity == person;
+    };
+    let of_kind = person.strip_prefix(kind);
+    let name = of_kind.and_then(|rest| rest.strip_prefix(':'));
+    let wanted = name.unwrap_or(person);
+    let shown = match kind {
+        "oauth" | "login" => whole.split_once('/').map_or(whole, |(name, _)| name),
+        _ => whole,
+    };
+    let named = shown.replace("%2F", "/").replace("%25", "%");
+    [whole, shown, &named].contains(&wanted)
 }
 
 impl Reader {

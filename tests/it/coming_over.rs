@@ -3,10 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::support::Setup;
 use crate::support::command::{self, Outcome};
+use crate::support::script::answer;
 #[cfg(unix)]
 use crate::support::terminal::Terminal;
+use crate::support::{Server, Setup};
 
 const AVELINO: &str = ".config/mcp/servers.json";
 const MCPPROXY: &str = ".mcpproxy/mcp_config.json";
@@ -495,6 +496,134 @@ fn people_and_rules_of_avelino_mcp_are_those_of_mcpzip() {
     verdict(&home, "nobody", "github__anything", false);
     let again = home.migrate(&["avelino", "--drop-rules"]);
     assert_eq!(again["files"], json!([]), "a second time changes nothing");
+}
+
+/// A fake server of the fixture.
+fn server_of(tools: &Value) -> Server {
+    let tools = tools.as_array().unwrap().iter();
+    tools.fold(Server::new(), |server, tool| {
+        let name = tool["name"].as_str().unwrap();
+        server.tool_as(name, &tool.to_string(), [answer("done")])
+    })
+}
+
+/// The fixture has the answers of avelino/mcp's own modules, and names the cases in which less is permitted here.
+#[test]
+fn rules_check_answers_as_avelino_mcp_on_a_table_of_cases() {
+    let fixture: Value =
+        serde_json::from_str(include_str!("../fixtures/avelino-acl.json")).unwrap();
+    let tools = fixture["tools"].as_object().unwrap();
+    let files = fixture["files"].as_array().unwrap();
+    let cases: usize = std::thread::scope(|scope| {
+        let files = files
+            .iter()
+            .map(|file| scope.spawn(|| same_answers(file, tools)));
+        let files: Vec<_> = files.collect();
+        files.into_iter().map(|file| file.join().unwrap()).sum()
+    });
+    assert_eq!(cases, 200);
+}
+
+/// Imports a file of the fixture and compares the answers. Returns their number.
+fn same_answers(file: &Value, tools: &serde_json::Map<String, Value>) -> usize {
+    let about = file["about"].as_str().unwrap();
+    let mut setup = Setup::new().log_level("error");
+    for (name, tools) in tools {
+        setup = setup.server(name, server_of(tools));
+    }
+    setup.save();
+    // Its servers are these, with what the file says of their tools.
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut written: Value = serde_json::from_str(&text).unwrap();
+    for (name, entry) in written["mcpServers"].as_object_mut().unwrap() {
+        if let Some(acl) = file["tool_acl"].get(name) {
+            entry["tool_acl"] = acl.clone();
+        }
+    }
+    written["serverAuth"] = file["serverAuth"].clone();
+    written["audit"] = json!({ "enabled": false });
+    std::fs::remove_file(setup.config_path()).unwrap();
+    let home = Home(setup);
+    home.put(AVELINO, &written.to_string());
+    home.migrate(&["avelino", "--drop-rules"]);
+    // Their lists are read, and what they declare is known.
+    for name in tools.keys() {
+        let _ = home.run(&["tools", name]).code(0);
+    }
+    let mut cases = 0;
+    for (who, allowed) in file["allowed"].as_object().unwrap() {
+        for (name, tools) in tools {
+            for tool in tools.as_array().unwrap() {
+                let tool = format!("{name}__{}", tool["name"].as_str().unwrap());
+                let checked = home.run(&["rules", "check", "--json", "--user", who, &tool]);
+                let verdict = checked.json();
+                let has = |list: &Value, what: String| {
+                    list.as_array()
+                        .is_some_and(|list| list.contains(&json!(what)))
+                };
+                let is_stricter = has(&file["stricter_here"], format!("{who} {tool}"));
+                let expected = has(allowed, tool.clone()) && !is_stricter;
+                let is_permitted = verdict["verdict"] != "denied";
+                assert_eq!(is_permitted, expected, "{about}: {who} {tool}: {verdict}");
+                cases += 1;
+            }
+        }
+    }
+    cases
+}
+
+#[test]
+fn names_of_a_command_lines_tools_in_rules_for_people_are_those_here_or_stop_the_import() {
+    let file = |acl: &str| {
+        format!(
+            r#"{{"mcpServers": {{"kube": {{"command": "kubectl", "cli": true}}, "git": {{"command": "git-mcp"}}}}, "audit": {{"enabled": false}},
+            "serverAuth": {{"providers": ["bearer"], "bearer": {{"tokens": {{"t": {{"subject": "bob", "roles": ["dev"]}}}}}}, "acl": {acl}}}}}"#
+        )
+    };
+    let rule = |tools: &str| {
+        file(&format!(
+            r#"{{"rules": [{{"subjects": ["bob"], "tools": ["{tools}"], "policy": "deny"}}]}}"#
+        ))
+    };
+    for (there, here) in [
+        ("kube__kubectl_delete", "kube__delete"),
+        ("kube__*", "kube__*"),
+        ("git__push", "git__push"),
+    ] {
+        let home = Home::with(AVELINO, &rule(there));
+        home.migrate(&["avelino"]);
+        let expected = json!([format!("@user:bob {here}")]);
+        assert_eq!(home.config()["tools"]["deny"], expected, "{there}");
+    }
+    let grant = |grant: &str| {
+        file(&format!(
+            r#"{{"default": "deny", "roles": {{"dev": [{{"server": "*", "access": "*"}}, {grant}]}}}}"#
+        ))
+    };
+    let named =
+        grant(r#"{"server": "kube", "access": "*", "tools": ["kubectl_delete"], "deny": true}"#);
+    let home = Home::with(AVELINO, &named);
+    home.migrate(&["avelino", "--drop-rules"]);
+    assert_eq!(
+        home.config()["tools"]["deny"],
+        json!(["@role:dev kube__delete"])
+    );
+    for without_counterpart in [
+        rule("kube__delete"),
+        rule("*_delete"),
+        rule("kub*"),
+        grant(r#"{"server": "*", "access": "*", "tools": ["kubectl_delete"], "deny": true}"#),
+        grant(
+            r#"{"server": ["git", "kube"], "access": "*", "tools": ["kubectl_delete"], "deny": true}"#,
+        ),
+        grant(r#"{"server": "kube", "access": "*", "tools": ["*_delete"], "deny": true}"#),
+    ] {
+        let told = Home::with(AVELINO, &without_counterpart).refused(&["avelino"]);
+        assert!(
+            told.contains("serverAuth.acl"),
+            "{without_counterpart}: {told}"
+        );
+    }
 }
 
 #[test]

@@ -302,3 +302,101 @@ fn an_adaptive_idle_time_keeps_within_its_bounds() {
         setup.home().wait_for(server, "end");
     }
 }
+
+#[test]
+fn the_configuration_of_a_team_in_containers_is_understood_and_gives_what_its_roles_say() {
+    let setup = Setup::new()
+        .variable("HOST", "mcp.example.com")
+        .variable("LOGIN_SECRET", "the-secret-of-the-provider");
+    setup.save_text(include_str!("../../packaging/docker/team/config.json"));
+    let run = |arguments: &[&str]| command::run(setup.command(arguments), "");
+    let checked = run(&["config", "check", "--json"]).code(0).json();
+    assert_eq!(checked, json!({ "faults": [], "warnings": [] }));
+    // A tool of which nothing is known may change something, so the second role does not have it.
+    for (who, verdict, roles) in [
+        ("anna@example.com", "allowed", json!(["lead"])),
+        ("bo@example.com", "denied", json!(["staff"])),
+        ("stranger@example.com", "denied", json!(null)),
+    ] {
+        let checked = run(&["rules", "check", "wiki__page", "--user", who, "--json"]).json();
+        assert_eq!(
+            (&checked["verdict"], &checked["roles"]),
+            (&json!(verdict), &roles),
+            "{who}: {checked}"
+        );
+    }
+}
+
+/// The outcome of `people.sh` of the team's containers, with a program of this text in place of `htpasswd`.
+#[cfg(unix)]
+#[track_caller]
+fn people(htpasswd: &str, addresses: &[&str]) -> command::Outcome {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let bin = tempfile::TempDir::new().unwrap();
+    let program = bin.path().join("htpasswd");
+    std::fs::write(&program, format!("#!/bin/sh\n{htpasswd}\n")).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/packaging/docker/team/people.sh"
+    );
+    let mut sh = std::process::Command::new("sh");
+    sh.arg(script).args(addresses);
+    sh.env("PATH", format!("{}:/usr/bin:/bin", bin.path().display()));
+    sh.stdin(std::process::Stdio::piped());
+    sh.stdout(std::process::Stdio::piped());
+    sh.stderr(std::process::Stdio::piped());
+    command::run(sh, "")
+}
+
+#[cfg(unix)]
+#[test]
+fn each_account_of_a_team_has_an_id_and_a_password_of_its_own() {
+    const HASHES: &str = "read -r password; echo \"x:hash-of-$password\"";
+    let made = people(HASHES, &["anna@example.com", "bo@example.com"]).code(0);
+    let passwords: Vec<(&str, &str)> = made
+        .stderr
+        .lines()
+        .map(|line| line.split_once(' ').unwrap())
+        .collect();
+    assert_eq!(passwords.len(), 2, "{made}");
+    let ids: std::collections::BTreeSet<_> = made
+        .stdout
+        .lines()
+        .zip(&passwords)
+        .map(|(line, (address, password))| {
+            let expected = format!(
+                "email: \"{address}\", username: \"{}\"",
+                &address[..address.find('@').unwrap()]
+            );
+            assert!(
+                line.starts_with("  - { ") && line.contains(&expected),
+                "{line}"
+            );
+            assert!(
+                line.ends_with(&format!("hash: \"hash-of-{password}\" }}")),
+                "{line}"
+            );
+            assert!(password.len() >= 20, "{made}");
+            line.split("userID: ")
+                .nth(1)
+                .unwrap()
+                .split('"')
+                .nth(1)
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(ids.len(), 2, "{made}");
+    assert_ne!(passwords[0].1, passwords[1].1);
+    for (htpasswd, address, code) in [
+        (HASHES, "a name@example.com", 2),
+        (HASHES, "anna", 2),
+        (HASHES, "a\"b@example.com", 2),
+        ("exit 1", "anna@example.com", 1),
+    ] {
+        let refused = people(htpasswd, &[address]).code(code);
+        assert_eq!(refused.stdout, "", "{address}");
+        assert!(refused.stderr.contains(address), "{refused}");
+    }
+}

@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::faults::Outcome;
 use crate::support::authority::{
-    Authority, Login, Manner, browse, get, location, log_in, status_after_kill,
+    Authority, ClientIdInForm, Login, Manner, browse, get, location, log_in, status_after_kill,
 };
 use crate::support::http::HttpServer;
 use crate::support::proxy::Proxy;
@@ -203,6 +203,42 @@ fn a_confidential_client_renews_after_a_restart() {
             "{method}"
         );
     }
+}
+
+#[test]
+fn a_client_id_is_in_the_form_next_to_the_header_only_where_the_server_wants_it() {
+    for (form, requests) in [
+        (ClientIdInForm::MayBe, 1),
+        (ClientIdInForm::MustNot, 1),
+        (ClientIdInForm::Must, 2),
+    ] {
+        let authority = Authority::start(Manner {
+            method: "client_secret_basic",
+            form,
+            ..Manner::default()
+        });
+        let setup = authority.setup(json!({}));
+        log_in(&setup);
+        assert_eq!(authority.state().token_requests, requests, "{form:?}");
+        authority.revoke(false);
+        assert_eq!(setup.connect().execute("web__t").text(), "fine", "{form:?}");
+        assert_eq!(
+            authority.read(|state| (state.token_requests, state.refreshes, state.reuses)),
+            (2 * requests, 1, 0),
+            "{form:?}"
+        );
+    }
+    // A wrong secret is named as the reason, also where the server first missed the id.
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        form: ClientIdInForm::Must,
+        known: Some(("me", "hand-made-secret")),
+        ..Manner::default()
+    });
+    let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "not-this-secret" });
+    let mut client = authority.setup(json!({ "oauth": oauth })).connect();
+    let text = client.execute("web__t").tool_error();
+    assert!(text.contains("who are you"), "{text}");
 }
 
 #[test]

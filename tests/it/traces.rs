@@ -447,3 +447,21 @@ fn a_collector_that_cannot_take_spans_just_now_gets_them_again() {
     span(&collector, false, "tools/call t");
     client.finish();
 }
+
+#[test]
+fn over_http_a_span_has_the_identity_of_its_client_and_no_token() {
+    let collector = collector();
+    let setup = sent_to(&collector, setup())
+        .alone()
+        .setting("http", json!({ "auth": { "tokens": true } }));
+    let made = setup.run(&["token", "create", "anna"]).code(0);
+    let token = made.stdout.trim();
+    let gateway = setup.serve(&[]);
+    let call = gateway.modern_execute("a__t", "");
+    let answer = call.and_header("Authorization", &format!("Bearer {token}"));
+    assert_eq!(answer.send().status, 200);
+    let server = span(&collector, true, "tools/call execute_tool");
+    assert_eq!(server.says("user.id"), "token:anna", "{server:?}");
+    let sent = collector.requests();
+    assert!(sent.iter().all(|request| !request.text.contains(token)));
+}

@@ -5,7 +5,7 @@
 //! stands at the top of the file.
 
 use super::super::{Client, Node};
-use super::server_auth::server_auth;
+use super::server_auth::{Known, server_auth};
 use super::{Draft, DraftServer, Setting, is_on, patterns};
 use crate::config::program_name;
 
@@ -27,14 +27,14 @@ pub(super) fn draft(node: &Node) -> Draft {
         draft.servers.push(server(name, written));
     }
     if let Some(auth) = node.get("serverAuth") {
-        let names: Vec<&str> = node
+        let servers: Vec<Known<'_>> = node
             .get("mcpServers")
             .map(Node::members)
             .unwrap_or_default()
             .into_iter()
-            .map(|(name, _)| name)
+            .map(|(name, written)| known(name, written))
             .collect();
-        server_auth(auth, &names, &mut draft);
+        server_auth(auth, &servers, &mut draft);
     }
     if let Some(acl) = node.get("tool_acl") {
         shared_acl(acl, &mut draft);
@@ -42,6 +42,23 @@ pub(super) fn draft(node: &Node) -> Draft {
     audit(node.get("audit"), &mut draft);
     draft.note_rest(node, KEYS);
     draft
+}
+
+/// The facts about a server that the rules for people depend on.
+fn known<'a>(name: &'a str, written: &'a Node) -> Known<'a> {
+    let of = |key: &str| {
+        let listed = written.at(&["tool_acl", key]).map(Node::items);
+        let texts = listed.unwrap_or_default().iter();
+        texts.filter_map(Node::as_text).collect()
+    };
+    let command = written.get("command").and_then(Node::as_text);
+    let is_program = written.get("cli").is_some_and(is_on);
+    Known {
+        name,
+        program: is_program.then(|| format!("{}_", program_name(command.unwrap_or_default()))),
+        reading: of("read"),
+        writing: of("write"),
+    }
 }
 
 /// A `tool_acl` for all servers. Its tools may have their server's name in front or not.

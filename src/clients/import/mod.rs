@@ -365,6 +365,20 @@ impl DraftServer {
         self.more.push((ours, value));
     }
 
+    /// Adds a rule to the denials of our entry.
+    fn deny(&mut self, rule: String) {
+        let rule = Node::Text(rule);
+        let at = self.more.iter_mut().find(|(key, _)| *key == "tools");
+        let Some((_, Node::Map(tools))) = at else {
+            let tools = Node::map([("deny", Node::List(vec![rule]))]);
+            return self.more.push(("tools", tools));
+        };
+        match tools.iter_mut().find(|(key, _)| key == "deny") {
+            Some((_, Node::List(rules))) => rules.push(rule),
+            _ => tools.push(("deny".to_owned(), Node::List(vec![rule]))),
+        }
+    }
+
     /// Imports the server disabled, with the reason as a note.
     fn switch_off(&mut self, key: &str, why: impl Into<String>) {
         self.left_behind.retain(|left| left != key);

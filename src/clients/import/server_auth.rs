@@ -8,6 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::super::Node;
 use super::{Draft, Setting, is_on};
 
+/// A server of the file.
+pub(super) struct Known<'a> {
+    pub(super) name: &'a str,
+    /// Its tools are subcommands, whose names begin with this there and not here.
+    pub(super) program: Option<String>,
+    /// The tools of its `tool_acl`, which counts before what they declare and what their texts suggest.
+    pub(super) reading: Vec<&'a str>,
+    pub(super) writing: Vec<&'a str>,
+}
+
 /// The roles and rules in our form.
 #[derive(Default)]
 struct Rights {
@@ -15,6 +25,12 @@ struct Rights {
     profiles: Vec<(String, Node)>,
     allow: Vec<String>,
     deny: Vec<String>,
+    /// Denials in the entries of servers: those by class cannot name a server.
+    deny_at: Vec<(String, String)>,
+    /// Whether something depends on whether tools read or write.
+    is_by_class: bool,
+    /// Whether a denial is about more tools here than there.
+    denies_more: bool,
 }
 
 #[derive(Default)]
@@ -26,8 +42,8 @@ struct Role {
 /// The reason why something cannot be carried over.
 type Refusal = String;
 
-/// Reads `serverAuth`; `servers` are the names in the file.
-pub(super) fn server_auth(auth: &Node, servers: &[&str], draft: &mut Draft) {
+/// Reads `serverAuth`; `servers` are those of the file.
+pub(super) fn server_auth(auth: &Node, servers: &[Known<'_>], draft: &mut Draft) {
     let known = [
         "providers",
         "provider",
@@ -173,7 +189,7 @@ fn ways(
 }
 
 impl Rights {
-    fn read(&mut self, acl: &Node, servers: &[&str]) -> Result<(), Refusal> {
+    fn read(&mut self, acl: &Node, servers: &[Known<'_>]) -> Result<(), Refusal> {
         let known = [
             "default",
             "rules",
@@ -196,7 +212,7 @@ impl Rights {
         let has = |key: &str| acl.get(key).is_some_and(|value| !is_empty(value));
         match (has("rules"), has("roles") || has("subjects")) {
             (true, true) => Err("it has `rules` and roles".to_owned()),
-            (true, false) => self.rules(acl.get("rules").map(Node::items), is_denied),
+            (true, false) => self.rules(acl.get("rules").map(Node::items), servers, is_denied),
             (false, true) if acl.get("strictClassification").is_some_and(is_on) => {
                 Err("`strictClassification` has no counterpart".to_owned())
             }
@@ -207,7 +223,12 @@ impl Rights {
 
     /// Rules of which the first that fits counts. Here a denial always counts, so only those lists are carried over in which none is
     /// excepted from.
-    fn rules(&mut self, rules: Option<&[Node]>, is_denied: bool) -> Result<(), Refusal> {
+    fn rules(
+        &mut self,
+        rules: Option<&[Node]>,
+        servers: &[Known<'_>],
+        is_denied: bool,
+    ) -> Result<(), Refusal> {
         let mut read = Vec::new();
         for rule in rules.unwrap_or_default() {
             let allows = match rule.get("policy").and_then(Node::as_text) {
@@ -234,7 +255,7 @@ impl Rights {
                 return Err("a rule has no list of `tools`".to_owned());
             }
             for glob in tools {
-                let globs = glob.as_text().and_then(joined);
+                let globs = glob.as_text().and_then(|glob| here(glob, servers));
                 let list = match allows {
                     true => &mut self.allow,
                     false => &mut self.deny,
@@ -282,7 +303,12 @@ impl Rights {
     }
 
     /// Roles, with what each may use. A role is a set of profiles, which add up.
-    fn grants(&mut self, acl: &Node, servers: &[&str], is_denied: bool) -> Result<(), Refusal> {
+    fn grants(
+        &mut self,
+        acl: &Node,
+        servers: &[Known<'_>],
+        is_denied: bool,
+    ) -> Result<(), Refusal> {
         let of = |key: &str| acl.get(key).map(Node::members).unwrap_or_default();
         for (role, grants) in of("roles") {
             let name = role_name(role)?;
@@ -310,7 +336,7 @@ impl Rights {
         &mut self,
         name: &str,
         grants: &[Node],
-        servers: &[&str],
+        known: &[Known<'_>],
         is_denied: bool,
     ) -> Result<(), Refusal> {
         self.roles.entry(name.to_owned()).or_default();
@@ -322,26 +348,14 @@ impl Rights {
                 tools,
                 access,
                 denies,
-            } = Grant::read(grant, servers)?;
+            } = Grant::read(grant, known)?;
             if servers.is_empty() {
                 continue;
             }
+            let everywhere = servers == ["*"];
+            let (reading, writing) = overridden(&servers, known);
             if denies {
-                let audience = [format!("@role:{name}")];
-                for server in &servers {
-                    let own = |tool: &str| match server.as_str() {
-                        "*" => tool.to_owned(),
-                        server => format!("{server}__{tool}"),
-                    };
-                    let all = ["*".to_owned()];
-                    let tools = if tools.is_empty() {
-                        &all[..]
-                    } else {
-                        &tools[..]
-                    };
-                    let rules = tools.iter().map(|tool| rule_text(&audience, &own(tool)));
-                    self.deny.extend(rules);
-                }
+                self.deny(name, &servers, &tools, (access, reading, writing));
                 continue;
             }
             if !is_denied {
@@ -352,34 +366,48 @@ impl Rights {
                 Access::Write => written.extend(servers.iter().cloned()),
                 _ => readable.extend(servers.iter().cloned()),
             }
-            // As there, tools that declare nothing are judged by their texts.
+            self.is_by_class |= access != Access::All;
+            // As there, tools that declare nothing are judged by their texts. In a profile a denial counts before a permission, so tools
+            // that `tool_acl` puts into the other class are permitted by a profile of their own.
+            let (ours, others, other_class) = match access {
+                Access::All => (Vec::new(), Vec::new(), ""),
+                Access::Read => (reading, writing, "@write?"),
+                Access::Write => (writing, reading, "@read?"),
+            };
             let rules = match (access, tools.is_empty()) {
                 (Access::All, true) => Vec::new(),
-                (Access::All, false) => vec![("allow", Node::texts(tools))],
-                (Access::Read, true) => vec![("allow", Node::texts(["@read?"]))],
-                (Access::Read, false) => vec![
-                    ("allow", Node::texts(tools)),
-                    ("deny", Node::texts(["@write?"])),
+                (Access::All, false) => vec![("allow", Node::texts(tools.clone()))],
+                (Access::Read, true) => vec![
+                    ("allow", Node::texts(["@read?"])),
+                    ("deny", Node::texts(others.clone())),
                 ],
-                (Access::Write, true) => vec![("deny", Node::texts(["@read?"]))],
-                (Access::Write, false) => vec![
-                    ("allow", Node::texts(tools)),
-                    ("deny", Node::texts(["@read?"])),
-                ],
-            };
-            let is_everything = rules.is_empty() && servers == ["*"];
-            let profile = match is_everything {
-                true => "*".to_owned(),
-                false => format!("{name}-{}", self.profiles.len() + 1),
-            };
-            let role = self.roles.entry(name.to_owned()).or_default();
-            role.profiles.insert(profile.clone());
-            if !is_everything {
-                let mut members = vec![("servers", Node::texts(servers))];
-                if !rules.is_empty() {
-                    members.push(("tools", Node::map(rules)));
+                (Access::Write, true) => {
+                    let denied = others.iter().map(String::as_str).chain([other_class]);
+                    vec![("deny", Node::texts(denied))]
                 }
-                self.profiles.push((profile, Node::map(members)));
+                (Access::Read | Access::Write, false) => {
+                    let denied = others.iter().map(String::as_str).chain([other_class]);
+                    vec![
+                        ("allow", Node::texts(tools.clone())),
+                        ("deny", Node::texts(denied)),
+                    ]
+                }
+            };
+            match rules.is_empty() && everywhere {
+                true => {
+                    let role = self.roles.entry(name.to_owned()).or_default();
+                    role.profiles.insert("*".to_owned());
+                }
+                false => self.profile(name, &servers, rules),
+            }
+            // A tool in both lists writes there.
+            if !ours.is_empty() && tools.is_empty() {
+                let denied = match access {
+                    Access::Read => others,
+                    _ => Vec::new(),
+                };
+                let rules = vec![("allow", Node::texts(ours)), ("deny", Node::texts(denied))];
+                self.profile(name, &servers, rules);
             }
         }
         // There, the resources of a server are for those who may read.
@@ -388,6 +416,63 @@ impl Rights {
             false => Err(format!(
                 "the role `{name}` may write and not read, which profiles cannot say about resources"
             )),
+        }
+    }
+
+    /// Gives a role a profile of these servers with these rules.
+    fn profile(&mut self, role: &str, servers: &[String], rules: Vec<(&str, Node)>) {
+        let name = format!("{role}-{}", self.profiles.len() + 1);
+        let rules: Vec<_> = rules
+            .into_iter()
+            .filter(|(_, texts)| !texts.items().is_empty())
+            .collect();
+        let mut members = vec![("servers", Node::texts(servers.iter().cloned()))];
+        if !rules.is_empty() {
+            members.push(("tools", Node::map(rules)));
+        }
+        self.profiles.push((name.clone(), Node::map(members)));
+        let role = self.roles.entry(role.to_owned()).or_default();
+        role.profiles.insert(name);
+    }
+
+    /// Denies a role what a grant denies. Rules cannot except from a denial, so tools that it names are denied, be they reading or writing.
+    fn deny(
+        &mut self,
+        role: &str,
+        servers: &[String],
+        tools: &[String],
+        (access, reading, writing): (Access, Vec<String>, Vec<String>),
+    ) {
+        let audience = [format!("@role:{role}")];
+        self.is_by_class |= access != Access::All;
+        let (class, listed, others) = match access {
+            Access::All => (None, Vec::new(), Vec::new()),
+            Access::Read => (Some("@read?"), reading, writing),
+            Access::Write => (Some("@write?"), writing, reading),
+        };
+        self.denies_more |= class.is_some() && !(tools.is_empty() && others.is_empty());
+        if let Some(class) = class.filter(|_| tools.is_empty()) {
+            let rules = listed.iter().map(|glob| rule_text(&audience, glob));
+            self.deny.extend(rules);
+            let rule = rule_text(&audience, class);
+            match servers {
+                [all] if all == "*" => self.deny.push(rule),
+                servers => {
+                    let at = servers.iter().map(|server| (server.clone(), rule.clone()));
+                    self.deny_at.extend(at);
+                }
+            }
+            return;
+        }
+        let all = ["*".to_owned()];
+        let tools = if tools.is_empty() { &all[..] } else { tools };
+        for server in servers {
+            let own = |tool: &str| match server.as_str() {
+                "*" => tool.to_owned(),
+                server => format!("{server}__{tool}"),
+            };
+            let rules = tools.iter().map(|tool| rule_text(&audience, &own(tool)));
+            self.deny.extend(rules);
         }
     }
 
@@ -432,6 +517,21 @@ impl Rights {
                 set(&["tools", key], Node::texts(rules));
             }
         }
+        for (server, rule) in self.deny_at {
+            if let Some(drafted) = draft.servers.iter_mut().find(|one| one.name == server) {
+                drafted.deny(rule);
+            }
+        }
+        if self.is_by_class {
+            let note = "whether a tool that declares nothing reads or writes is judged by its texts here as there, but not by the same words: \
+                        `mcpzip rules check TOOL --role NAME` says what holds";
+            draft_notes.push(note.to_owned());
+        }
+        if self.denies_more {
+            let note = "a grant of `serverAuth.acl` denies tools by whether they read or write: those that it names, and those whose class `tool_acl` \
+                        changes, are denied here in either case";
+            draft_notes.push(note.to_owned());
+        }
         draft.notes.extend(draft_notes);
     }
 }
@@ -439,6 +539,9 @@ impl Rights {
 impl Rights {
     /// A note about each rule and role that is carried over.
     fn notes(&self) -> Vec<String> {
+        let at = self.deny_at.iter().map(|(server, rule)| {
+            format!("a grant of `serverAuth.acl` becomes `{rule}` in `tools.deny` of `{server}`")
+        });
         let rules = [("allow", &self.allow), ("deny", &self.deny)];
         let rules = rules.into_iter().flat_map(|(key, rules)| {
             let note =
@@ -463,10 +566,11 @@ impl Rights {
             .profiles
             .iter()
             .map(|(name, _)| format!("a grant of `serverAuth.acl` becomes the profile `{name}`"));
-        rules.chain(roles).chain(profiles).collect()
+        rules.chain(at).chain(roles).chain(profiles).collect()
     }
 }
 
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
     Write,
@@ -484,7 +588,7 @@ struct Grant {
 }
 
 impl Grant {
-    fn read(grant: &Node, known: &[&str]) -> Result<Self, Refusal> {
+    fn read(grant: &Node, known: &[Known<'_>]) -> Result<Self, Refusal> {
         let keys = ["server", "access", "tools", "deny"];
         if let Some((key, _)) = grant
             .members()
@@ -511,7 +615,9 @@ impl Grant {
                 _ if name.contains('*') => {
                     return Err(format!("`{name}` is a pattern of servers"));
                 }
-                _ if known.contains(&name) && servers != ["*"] => servers.push(name.to_owned()),
+                _ if known.iter().any(|one| one.name == name) && servers != ["*"] => {
+                    servers.push(name.to_owned());
+                }
                 _ => {}
             }
         }
@@ -524,10 +630,8 @@ impl Grant {
             let tool = tool
                 .as_text()
                 .filter(|tool| is_glob(tool) && !tool.contains("__"));
-            tools.push(
-                tool.ok_or("a pattern of tools has no counterpart")?
-                    .to_owned(),
-            );
+            let tool = tool.ok_or("a pattern of tools has no counterpart")?;
+            tools.push(own_name(tool, &servers, known)?);
         }
         let access = match grant.get("access").and_then(Node::as_text) {
             Some("read") => Access::Read,
@@ -542,6 +646,46 @@ impl Grant {
             denies: grant.get("deny").is_some_and(is_on),
         })
     }
+}
+
+/// The name of a tool here, for a grant about these servers.
+fn own_name(tool: &str, servers: &[String], known: &[Known<'_>]) -> Result<String, Refusal> {
+    let is_meant = |one: &&Known<'_>| servers.iter().any(|name| name == "*" || name == one.name);
+    let Some(program) = known
+        .iter()
+        .filter(is_meant)
+        .find_map(|one| one.program.as_deref())
+    else {
+        return Ok(tool.to_owned());
+    };
+    let rest = tool.strip_prefix(program).filter(|rest| !rest.is_empty());
+    match (rest, servers) {
+        _ if tool == "*" => Ok(tool.to_owned()),
+        (Some(rest), [one]) if one != "*" => Ok(rest.to_owned()),
+        _ => Err(format!(
+            "tools of a command line are named without `{program}` here, so a grant that names tools has to be about that server alone"
+        )),
+    }
+}
+
+/// The patterns of `tool_acl` of these servers, for tools that read and those that write, with the server's name in front.
+fn overridden(servers: &[String], known: &[Known<'_>]) -> (Vec<String>, Vec<String>) {
+    let is_meant = |one: &&Known<'_>| servers.iter().any(|name| name == "*" || name == one.name);
+    let qualified = |one: &Known<'_>, globs: &[&str]| -> Vec<String> {
+        let program = one.program.as_deref().unwrap_or_default();
+        // A pattern that does not begin with the program's name stops the import elsewhere.
+        let own = |glob: &&str| Some(format!("{}__{}", one.name, glob.strip_prefix(program)?));
+        globs.iter().filter_map(own).collect()
+    };
+    let meant = || known.iter().filter(is_meant);
+    (
+        meant()
+            .flat_map(|one| qualified(one, &one.reading))
+            .collect(),
+        meant()
+            .flat_map(|one| qualified(one, &one.writing))
+            .collect(),
+    )
 }
 
 fn default(acl: &Node) -> Option<&str> {
@@ -591,6 +735,36 @@ fn is_glob(glob: &str) -> bool {
     !glob.is_empty()
         && !glob.starts_with(['@', '!'])
         && !glob.contains(|c: char| c == '?' || c.is_whitespace())
+}
+
+/// The patterns here for one of `server__tool`; tools of a command line have other names here.
+fn here(glob: &str, servers: &[Known<'_>]) -> Option<Vec<String>> {
+    let mut globs = joined(glob)?;
+    for server in servers {
+        let Some(program) = server.program.as_deref() else {
+            continue;
+        };
+        let of_server = format!("{}__", server.name);
+        match glob.strip_prefix(&of_server) {
+            Some("*") => {}
+            Some(tool) => {
+                let own = tool.strip_prefix(program).filter(|own| !own.is_empty())?;
+                globs = vec![format!("{of_server}{own}")];
+            }
+            // A pattern that may be about its tools among others.
+            None if glob != "*" && may_begin_with(glob, &of_server) => return None,
+            None => {}
+        }
+    }
+    Some(globs)
+}
+
+/// Whether a pattern can match a text that begins so.
+fn may_begin_with(glob: &str, start: &str) -> bool {
+    match glob.split_once('*') {
+        Some((fixed, _)) => fixed.starts_with(start) || start.starts_with(fixed),
+        None => glob.starts_with(start),
+    }
 }
 
 /// Patterns for `server__tool` that mean a pattern which is compared with that name as a whole.

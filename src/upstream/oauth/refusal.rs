@@ -33,6 +33,17 @@ pub(super) fn refusal(
     refused(issuer, &code, &words, secrets)
 }
 
+/// Whether an authorization server refused a request because of the client id, which its form did not have.
+pub(super) fn misses_client_id(answer: &FetchedResponse) -> bool {
+    let Ok(problem) = serde_json::from_slice::<Problem>(&answer.body) else {
+        return false;
+    };
+    let words = problem.error_description.unwrap_or_default().to_lowercase();
+    let is_about_the_client = matches!(&*problem.error, "invalid_client" | "invalid_request");
+    let is_named = words.contains("client_id") || words.contains("client id");
+    !answer.status.is_success() && is_about_the_client && is_named
+}
+
 /// The error for a refusal with `code` and `words` in the redirect.
 pub(super) fn refused(
     issuer: &str,

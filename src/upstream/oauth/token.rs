@@ -8,7 +8,7 @@ use super::client::{Client, form_encoded};
 use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, wrong};
 use super::now;
-use super::refusal::refusal;
+use super::refusal::{misses_client_id, refusal};
 use super::scopes::scopes_in;
 use super::stored_secret::{hidden, plain};
 use crate::config::PrivateKey;
@@ -156,14 +156,22 @@ impl TokenEndpoint<'_> {
             .chain(secret.cloned())
             .chain(header.into_iter().chain(encoded).map(Secret::new))
             .collect();
-        let fields: Vec<(&str, &str)> = fields
+        let mut fields: Vec<(&str, &str)> = fields
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
             .collect();
-        let answer = self
+        let mut answer = self
             .fetcher
-            .form(self.endpoint, &fields, authorization)
+            .form(self.endpoint, &fields, authorization.clone())
             .await?;
+        // Servers of the Python SDK look for the id in the form, next to the header; others refuse a request that has it in both.
+        if authorization.is_some() && misses_client_id(&answer) {
+            fields.push(("client_id", &self.client.id));
+            answer = self
+                .fetcher
+                .form(self.endpoint, &fields, authorization)
+                .await?;
+        }
         match serde_json::from_slice::<TokenResponse>(&answer.body) {
             Ok(response) if answer.status.is_success() => Ok(response),
             _ => Err(refusal(self.issuer, &answer, &secrets)),

@@ -820,6 +820,25 @@ fn the_groups_of_the_latest_login_count_and_without_a_role_there_is_no_consent()
     let back = anna.consent(&gateway, &page, "allow");
     let (access, _) = tokens(&exchange(&gateway, &client, &back["code"]));
     assert_eq!(execute(&gateway, "git__log", &access), "200 the log");
+    // Her name is enough to find what she did, although her identity has the `sub` as well.
+    for (who, is_found) in [
+        ("anna", true),
+        ("login:anna", true),
+        ("login:anna/7", true),
+        ("oauth:anna", false),
+        ("7", false),
+        ("ann", false),
+    ] {
+        let lines = setup
+            .run(&["audit", "--json", "--user", who])
+            .code(0)
+            .stdout;
+        assert_eq!(
+            lines.contains(r#""tool":"log""#),
+            is_found,
+            "{who}: {lines}"
+        );
+    }
     let open = provider.log_in(&gateway, &mut anna, &client);
     // Meanwhile she has left the group.
     let onward = elsewhere.authorize(&gateway, &[("client_id", &client)]);

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use super::install::Peers;
 use super::served::Served;
 use super::{announce, peers, process, table};
+use crate::support::authority;
 use crate::support::gateway::Gateway;
 use crate::support::script::answer;
 use crate::support::{Server, Setup, until};
@@ -250,4 +251,22 @@ fn the_conformance_suite_finds_nothing_wrong_with_the_authorization_server() {
         .iter()
         .any(|word| ended.stdout.contains(word));
     assert!(!is_wrong, "{ended}");
+}
+
+#[test]
+fn a_server_of_the_python_sdk_lets_in_a_client_with_a_secret_and_renews_its_token() {
+    let Some(peers) = peers() else { return };
+    let mut command = Command::new(peers.python(2, "python"));
+    command.arg(peers.script("authorization_server.py"));
+    command.arg(free_port().to_string());
+    let server = Served::start(&mut command);
+    let entry = json!({ "url": format!("{}/mcp", server.address) });
+    let setup = Setup::new().alone().entry("web", &entry.to_string());
+    authority::log_in(&setup);
+    // Its tokens end at once, so each process renews the one of the process before.
+    for word in ["hi", "again"] {
+        let message = json!({ "message": word }).to_string();
+        let called = setup.run(&["call", "web__echo", &message]).code(0);
+        assert!(called.stdout.contains(&format!("Echo: {word}")), "{called}");
+    }
 }

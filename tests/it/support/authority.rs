@@ -32,6 +32,8 @@ pub(crate) struct Manner {
     pub(crate) needed: &'static [&'static str],
     /// The method of client authentication.
     pub(crate) method: &'static str,
+    /// Whether the form of a token request names the client, where the header does.
+    pub(crate) form: ClientIdInForm,
     pub(crate) registers: bool,
     /// Additional members of the authorization server's metadata.
     pub(crate) metadata: Value,
@@ -51,6 +53,17 @@ pub(crate) struct Manner {
     pub(crate) key: Vec<u8>,
     /// A client that was registered by hand: its id and secret.
     pub(crate) known: Option<(&'static str, &'static str)>,
+}
+
+/// Whether a form names the client next to the header `Authorization`.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum ClientIdInForm {
+    #[default]
+    MayBe,
+    /// As for servers of the Python SDK.
+    Must,
+    /// As for Notion and strict settings of Keycloak.
+    MustNot,
 }
 
 /// The authorization server and the MCP server.
@@ -100,6 +113,7 @@ impl Default for Manner {
             life: Duration::from_secs(3600),
             needed: &[],
             method: "none",
+            form: ClientIdInForm::default(),
             registers: true,
             metadata: json!({}),
             iss: None,
@@ -469,6 +483,16 @@ fn token(
         }
         _ => (field("client_id"), field("client_secret")),
     };
+    let names_client = fields.contains_key("client_id");
+    match (state.manner.form, state.manner.method) {
+        (ClientIdInForm::Must, _) if !names_client => {
+            return refuse("invalid_client", "Missing client_id");
+        }
+        (ClientIdInForm::MustNot, "client_secret_basic") if names_client => {
+            return refuse("invalid_request", "two credentials of the client");
+        }
+        _ => {}
+    }
     let client = state
         .clients
         .get(&id)

@@ -4,12 +4,28 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
+/// The program that is tested, where it is not the one that was built with the tests: figures need a release build.
+const PROGRAM: &str = "MCPZIP_TEST_PROGRAM";
+
 /// The `mcpzip` program.
 pub(crate) fn mcpzip() -> &'static Path {
-    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+    static PROGRAM_AT: LazyLock<PathBuf> = LazyLock::new(|| {
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "tests have no configuration of their own"
+        )]
+        let named = std::env::var_os(PROGRAM).map(PathBuf::from);
+        if let Some(named) = named {
+            assert!(
+                named.is_file(),
+                "{PROGRAM}: there is no {}",
+                named.display()
+            );
+            return std::path::absolute(named).expect("the working directory is known");
+        }
         beside_the_tests("mcpzip").unwrap_or_else(|| env!("CARGO_BIN_EXE_mcpzip").into())
     });
-    &PROGRAM
+    &PROGRAM_AT
 }
 
 /// The fake server, an example.
