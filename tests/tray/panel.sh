@@ -7,7 +7,8 @@ set -euo pipefail
 program=$(realpath "$1") picture=$(realpath -m "$2")
 if [ "${3:-}" != inside ]; then
   home=$(mktemp -d)
-  trap 'rm -rf "$home"' EXIT
+  # Processes that are ending may still write.
+  trap 'for _ in 1 2 3 4 5; do rm -rf "$home" 2> /dev/null && break; sleep 1; done' EXIT
   mkdir -p -m 700 "$home/run" "$home/.config/xfce4/xfconf/xfce-perchannel-xml" "$home/.config/mcpzip"
   cat > "$home/.config/xfce4/xfconf/xfce-perchannel-xml/xfce4-panel.xml" << XML
 <?xml version="1.0" encoding="UTF-8"?>
@@ -69,7 +70,8 @@ until_ 'the item' items
   echo '{"jsonrpc":"2.0","method":"notifications/initialized"}'
   echo '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"notes__create_note","arguments":{"title":"Release"}}}}'
   sleep 60
-} | "$program" serve > /dev/null 2>&1 &
+# A daemon takes a client whose stdout is a pipe.
+} | "$program" serve 2> /dev/null | cat > /dev/null &
 children+=($!)
 waits() {
   "$program" --json approvals list | grep -q '"id"'

@@ -1,6 +1,6 @@
 //! `mcpzip tray`: an item in the panel of the desktop, with what the daemon does and the few things that one does there.
 //!
-//! It is a view over the control interface, as `top` is one in the terminal. `item.rs` is the item on the bus of the session, `state.rs`
+//! It is a view over the control interface and the files of pause and approvals. `item.rs` is the item on the bus of the session, `state.rs`
 //! what it shows, `icon.rs` its picture. A build without the feature `tray`, and one for another system than Linux, has none of them.
 
 #[cfg(all(feature = "tray", target_os = "linux"))]

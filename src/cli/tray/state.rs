@@ -1,8 +1,10 @@
-//! What the item shows: from the control interface, and from the file of the pause, which there is without a daemon too.
+//! What the item shows: the daemon from its control interface, the pause and the calls that wait from their files, which sessions without
+//! a daemon have, too.
 
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
+use crate::approvals::Approvals;
 use crate::config::{DaemonMode, DaemonOptions, Environment, Paths};
 use crate::daemon::{self, Answer};
 use crate::pause::Pause;
@@ -50,37 +52,23 @@ struct Server {
     state: String,
 }
 
-#[derive(Deserialize)]
-struct Approvals {
-    approvals: Vec<Approval>,
-}
-
-#[derive(Deserialize)]
-struct Approval {
-    decision: Option<IgnoredAny>,
-}
-
 impl State {
     /// Reads it. This blocks for as long as the daemon takes to answer.
     pub(super) fn read(paths: &Paths, environment: &Environment) -> Self {
         let is_paused = Pause::below(&paths.state_dir).state().is_some();
-        let running = running(paths, environment);
-        let (daemon, waiting) = match running {
+        let waiting = Approvals::below(&paths.state_dir).pending();
+        let daemon = match running(paths, environment) {
             Ok(Some(running)) => running,
-            Ok(None) => {
-                let mode = DaemonOptions::load(paths, environment).mode;
-                let daemon = match mode {
-                    DaemonMode::Off => Daemon::Off,
-                    DaemonMode::Auto => Daemon::Absent,
-                };
-                (daemon, 0)
-            }
-            Err(error) => (Daemon::Silent(error.to_string()), 0),
+            Ok(None) => match DaemonOptions::load(paths, environment).mode {
+                DaemonMode::Off => Daemon::Off,
+                DaemonMode::Auto => Daemon::Absent,
+            },
+            Err(error) => Daemon::Silent(error.to_string()),
         };
         Self {
             daemon,
             is_paused,
-            waiting,
+            waiting: waiting.map_or(0, |waiting| waiting.len()),
             fault: None,
         }
     }
@@ -122,25 +110,20 @@ impl State {
     }
 }
 
-/// The running daemon and the number of calls that wait; `None` without one.
-fn running(paths: &Paths, environment: &Environment) -> anyhow::Result<Option<(Daemon, usize)>> {
+/// The running daemon; `None` without one.
+fn running(paths: &Paths, environment: &Environment) -> anyhow::Result<Option<Daemon>> {
     let Some(Status { sessions }) = ask(paths, environment, "daemon.status")? else {
         return Ok(None);
     };
     let Some(Servers { servers }) = ask(paths, environment, "servers.list")? else {
         return Ok(None);
     };
-    let Some(Approvals { approvals }) = ask(paths, environment, "approvals.list")? else {
-        return Ok(None);
-    };
     let has_failed = |server: &&Server| matches!(server.state.as_str(), "failed" | "faulty");
-    let daemon = Daemon::Running {
+    Ok(Some(Daemon::Running {
         servers: servers.len(),
         failed: servers.iter().filter(has_failed).count(),
         sessions: sessions.len(),
-    };
-    let waiting = approvals.iter().filter(|one| one.decision.is_none());
-    Ok(Some((daemon, waiting.count())))
+    }))
 }
 
 fn ask<T: DeserializeOwned>(
