@@ -28,6 +28,20 @@ window:
     cargo build --locked --release
     cd web && MCPZIP_BIN="$(realpath "${CARGO_TARGET_DIR:-../target}/release/mcpzip")" npm test
 
+# The pictures of the window in the README and on the website, taken of the real program.
+pictures:
+    cargo build --locked --release
+    cd web && MCPZIP_BIN="$(realpath "${CARGO_TARGET_DIR:-../target}/release/mcpzip")" npm run pictures
+
+# The tray, with its tests on a bus of their own (Linux).
+tray:
+    cargo test --locked -p mcpzip-cli --no-default-features --features tray --test tray
+
+# The tray in a panel of XFCE on a screen of its own, as a picture.
+tray-picture FILE="tray.png":
+    cargo build --locked -p mcpzip-cli --features tray
+    tests/tray/panel.sh "$(realpath "${CARGO_TARGET_DIR:-target}/debug/mcpzip")" {{ FILE }}
+
 # Latency, throughput, memory and size.
 bench *ARGUMENTS:
     cargo build --locked --release

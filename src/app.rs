@@ -15,6 +15,7 @@ use crate::config::{
 };
 use crate::downstream::{self, http};
 use crate::events::Events;
+use crate::pause::Pause;
 use crate::proxy::{
     Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
     SharedLists, Start, counted,
@@ -314,6 +315,7 @@ impl App {
             closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
             approvals: Some(Approvals::below(&paths.state_dir)),
+            pause: Some(Pause::below(&paths.state_dir)),
             tasks: Some(paths.state_dir.join("tasks.key")),
             logins: Some(upstream::oauth::Place::Directory(
                 paths.state_dir.join(upstream::oauth::DIRECTORY),

@@ -54,7 +54,7 @@ pub(crate) enum Event {
     },
     /// A session ended.
     SessionClosed { session: String },
-    /// A process gave an order by the control interface: to stop, restart or reload.
+    /// A process gave an order by the control interface: to stop, restart, reload, pause or resume.
     Ordered {
         /// The method, such as `servers.stop`.
         order: String,
@@ -64,6 +64,13 @@ pub(crate) enum Event {
         /// The process that gave it.
         process: Option<i32>,
     },
+    /// The user has paused mcpzip: no new call reaches a server.
+    Paused {
+        /// The time at which the pause began, in seconds since 1970, if it is known.
+        since: Option<u64>,
+    },
+    /// Calls reach servers again.
+    Resumed,
     /// The daemon serves HTTP clients at this URL.
     HttpListening { url: String },
     /// The daemon cannot serve HTTP clients.

@@ -111,6 +111,7 @@ mod keychain;
 mod keyring;
 mod mcp;
 mod notify;
+mod pause;
 mod sealing;
 mod secret;
 mod shutdown;

@@ -1,6 +1,7 @@
 //! Text for people: truncation, similar names, and errors with their causes.
 
 use std::error::Error;
+use std::time::Duration;
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -13,6 +14,18 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
+    }
+}
+
+/// How long ago something of this age was.
+#[must_use]
+pub(crate) fn ago(age: Duration) -> String {
+    match age.as_secs() {
+        0..=1 => "just now".to_owned(),
+        seconds @ 2..=119 => format!("{seconds} s ago"),
+        seconds @ 120..=7199 => format!("{} min ago", seconds / 60),
+        seconds @ 7200..=172_799 => format!("{} h ago", seconds / 3600),
+        seconds => format!("{} days ago", seconds / 86_400),
     }
 }
 

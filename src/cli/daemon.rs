@@ -12,11 +12,15 @@ use super::completions;
 use super::daemon_unit;
 use super::diagnostics::Exit;
 use super::logs;
-use super::output::{Output, bad, faint, good, strong};
+use super::output::{Output, bad, caution, faint, good, strong};
 use super::printable::printable;
+use super::recorder::Recorder;
+use crate::audit::{Kind, Outcome};
 use crate::config::{Config, Environment, Paths};
 use crate::daemon::{self, Answer, Commands};
+use crate::pause::{Pause, Paused};
 use crate::proxy::counted;
+use crate::text::chain;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -42,6 +46,18 @@ A server that is stopped starts again with the next call.")]
   mcpzip daemon reload
   mcpzip daemon reload --json")]
     Reload,
+    /// Pause mcpzip: until it is resumed, no new call of any session reaches a server
+    #[command(after_help = "Examples:
+  mcpzip daemon pause
+  mcpzip daemon resume
+
+Calls in progress end, and calls that wait for approval go on waiting. Agents get the reason, and how you resume. Lists and search go on. It holds for all processes with this state directory, also without a daemon, until `mcpzip daemon resume`.")]
+    Pause,
+    /// Resume mcpzip after `mcpzip daemon pause`
+    #[command(after_help = "Examples:
+  mcpzip daemon resume
+  mcpzip daemon resume --json")]
+    Resume,
     /// Show events as they happen: servers, sessions and calls; Ctrl-C ends it
     #[command(after_help = "Examples:
   mcpzip daemon events
@@ -155,6 +171,8 @@ pub(super) async fn run(
             order.give(&server, &paths, environment, output)
         }
         Command::Reload => reload(&paths, environment, output),
+        Command::Pause => switch(true, &paths, environment, output).await,
+        Command::Resume => switch(false, &paths, environment, output).await,
         Command::Events(arguments) => events(&arguments, &paths, environment, output),
         Command::Run => {
             leave_directory()?;
@@ -251,12 +269,15 @@ pub(super) fn url(paths: &Paths, environment: &Environment) -> Option<String> {
 fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(), Exit> {
     let status = status(paths, environment)?;
     let alone = daemon::reasons(&paths.state_dir);
+    let paused = Pause::below(&paths.state_dir).state();
     if output.is_json() {
         let alone: Vec<_> = alone
             .iter()
             .map(|(process, reason)| json!({ "process": process, "reason": reason }))
             .collect();
-        output.json(&json!({ "running": status.is_some(), "daemon": status, "alone": alone }));
+        output.json(
+            &json!({ "running": status.is_some(), "paused": paused, "daemon": status, "alone": alone }),
+        );
         return Ok(());
     }
     match &status {
@@ -280,12 +301,101 @@ fn show(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
             }));
         }
     }
+    show_pause(paused.as_ref(), output);
     for (process, reason) in alone {
         output.line(format!(
             "process {process} runs alone: {}",
             printable(&reason)
         ));
     }
+    Ok(())
+}
+
+/// Says that mcpzip is paused, if it is.
+pub(super) fn show_pause(paused: Option<&Paused>, output: &Output) {
+    if let Some(paused) = paused {
+        let text = printable(&paused.to_string());
+        output.line(format!("{} {text}", caution("paused:")));
+    }
+}
+
+/// The pause before a command that pauses or resumes, and after it.
+pub(super) struct Switched {
+    before: Option<Paused>,
+    now: Option<Paused>,
+}
+
+/// Pauses mcpzip, or resumes it. This process does so, because a daemon may be stuck or absent; the daemon records it.
+pub(super) async fn switched(
+    is_pause: bool,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<Switched, Exit> {
+    let pause = Pause::below(&paths.state_dir);
+    let switched = match is_pause {
+        true => {
+            let before = pause.state();
+            let begun = pause.begin().context("mcpzip cannot be paused")?;
+            Switched {
+                before,
+                now: Some(begun),
+            }
+        }
+        false => Switched {
+            before: pause.end().context("mcpzip cannot be resumed")?,
+            now: None,
+        },
+    };
+    let method = match is_pause {
+        true => "daemon.pause",
+        false => "daemon.resume",
+    };
+    match daemon::ask(paths, environment, method, "{}") {
+        Ok(Answer::Result(_)) => {}
+        Ok(Answer::None) => {
+            if let Ok(config) = Config::load(paths, environment) {
+                let detail = format!("{method} by a command, without a daemon");
+                let recorder = Recorder::new(config, paths);
+                let event = (Kind::Daemon, Outcome::Ok);
+                recorder.note(event, None, &detail, output).await;
+            }
+        }
+        Err(error) => output.notable(&format!(
+            "the daemon has not recorded it: {}",
+            chain(&error)
+        )),
+    }
+    Ok(switched)
+}
+
+async fn switch(
+    is_pause: bool,
+    paths: &Paths,
+    environment: &Environment,
+    output: &Output,
+) -> Result<(), Exit> {
+    let Switched { before, now } = switched(is_pause, paths, environment, output).await?;
+    let since = now.as_ref().or(before.as_ref());
+    let since = since.and_then(|paused| paused.since);
+    if output.is_json() {
+        output.json(
+            &json!({ "paused": now.is_some(), "was_paused": before.is_some(), "since": since }),
+        );
+        return Ok(());
+    }
+    output.line(match (is_pause, before.as_ref().map(Paused::ago)) {
+        (true, None) => format!(
+            "{} no new call reaches a server until `mcpzip daemon resume`; calls in progress end",
+            caution("paused:")
+        ),
+        (true, Some(ago)) => format!(
+            "it was paused already{}; `mcpzip daemon resume` ends that",
+            ago.map_or_else(String::new, |ago| format!(", {ago}"))
+        ),
+        (false, None) => "it was not paused".to_owned(),
+        (false, Some(_)) => format!("{} calls reach their servers again", good("resumed:")),
+    });
     Ok(())
 }
 

@@ -15,7 +15,7 @@ use super::{Call, Cli, call_arguments};
 const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Get started",
-        &["init", "demo", "ui", "top", "doctor", "status"],
+        &["init", "demo", "ui", "top", "tray", "doctor", "status"],
     ),
     ("Use tools", &["search", "describe", "call", "tools"]),
     (

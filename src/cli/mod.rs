@@ -56,6 +56,7 @@ mod status_profiles;
 mod tokens;
 mod tools;
 mod top;
+mod tray;
 mod trial;
 mod twins;
 mod ui;
@@ -195,6 +196,8 @@ enum Configured {
     Ui(ui::Arguments),
     /// Show servers, calls in flight, approvals and the log in the terminal, live
     Top(top::Arguments),
+    /// Show an item in the panel of the desktop: state, approvals, pause (builds with the feature `tray`)
+    Tray(tray::Arguments),
     /// Run the daemon on a listener that another process passes
     #[command(name = crate::daemon::COMMAND, hide = true)]
     StartedDaemon,
@@ -555,6 +558,10 @@ impl Configured {
                 Box::pin(daemon::run(command, paths, &environment, output, commands)).await
             }
             Self::Top(_) => top::run(&paths, &environment),
+            #[cfg(all(feature = "tray", target_os = "linux"))]
+            Self::Tray(_) => Box::pin(tray::run(&flags, &paths, &environment, output)).await,
+            #[cfg(not(all(feature = "tray", target_os = "linux")))]
+            Self::Tray(_) => Err(tray::absent()),
             Self::Ui(arguments) => {
                 Box::pin(ui::run(&arguments, &flags, &paths, &environment, output)).await
             }

@@ -22,6 +22,7 @@ use crate::config::{
     AuditCopies, Config, DaemonMode, ScriptTools, Surface, secrets_file, stored_secrets,
 };
 use crate::keyring::{Listed, Location, Store};
+use crate::pause::{Pause, Paused};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
 use crate::text::chain;
 
@@ -45,6 +46,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let audit = AuditLog::of(app).await;
     let calls = Approvals::below(&app.paths().state_dir).pending();
     let calls = calls.map_or(0, |calls| calls.len());
+    let paused = Pause::below(&app.paths().state_dir).state();
     if output.is_json() {
         output.json(&Shown {
             status: &status,
@@ -57,6 +59,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             keyring: keyring.as_ref(),
             audit: audit.as_ref(),
             waiting_calls: calls,
+            paused: paused.as_ref(),
             daemon: &daemon,
         });
     } else {
@@ -80,6 +83,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             audit.show(output);
         }
         daemon.show(output);
+        daemon::show_pause(paused.as_ref(), output);
         if calls > 0 {
             output.line(format!(
                 "{} for approval: `mcpzip approvals list` shows them",
@@ -118,6 +122,9 @@ struct Shown<'a> {
     audit: Option<&'a AuditLog>,
     /// Calls that wait for a person (`mcpzip approvals`).
     waiting_calls: usize,
+    /// The pause, while the user has paused mcpzip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    paused: Option<&'a Paused>,
     daemon: &'a Daemon,
 }
 

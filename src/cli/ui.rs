@@ -43,6 +43,33 @@ pub(super) async fn run(
     if arguments.close {
         return close(paths, environment, output);
     }
+    let opened = opened(flags, paths, environment).await?;
+    let browser = match arguments.no_browser {
+        true => Browser::None,
+        false => Browser::of(environment),
+    };
+    let is_open = browser.open(&opened.url);
+    if output.is_json_asked() {
+        output.json(&json!({ "url": opened.url, "seconds": opened.seconds, "opened": is_open }));
+        return Ok(());
+    }
+    output.note(&match is_open {
+        true => "opening the browser; if no page opens, open this link:".to_owned(),
+        false => format!(
+            "open this link in a browser on this machine; it works once, within {} seconds:",
+            opened.seconds
+        ),
+    });
+    output.verbatim(&opened.url);
+    Ok(())
+}
+
+/// Has the daemon make a link, which is started if there is none.
+pub(super) async fn opened(
+    flags: &PathFlags,
+    paths: &Paths,
+    environment: &Environment,
+) -> Result<Opened, Exit> {
     if is_inline(&paths.config_file) {
         return Err(Exit::failed(format!(
             "the window needs a configuration file: the configuration is in the variable {}",
@@ -81,32 +108,14 @@ pub(super) async fn run(
         ));
     }
     let asked = daemon::ask_started(paths, environment, "ui.open", &params);
-    let opened: Opened = serde_json::from_str(&asked.await.map_err(anyhow::Error::from)?)
-        .map_err(anyhow::Error::from)?;
-    let browser = match arguments.no_browser {
-        true => Browser::None,
-        false => Browser::of(environment),
-    };
-    let is_open = browser.open(&opened.url);
-    if output.is_json_asked() {
-        output.json(&json!({ "url": opened.url, "seconds": opened.seconds, "opened": is_open }));
-        return Ok(());
-    }
-    output.note(&match is_open {
-        true => "opening the browser; if no page opens, open this link:".to_owned(),
-        false => format!(
-            "open this link in a browser on this machine; it works once, within {} seconds:",
-            opened.seconds
-        ),
-    });
-    output.verbatim(&opened.url);
-    Ok(())
+    let asked = asked.await.map_err(anyhow::Error::from)?;
+    Ok(serde_json::from_str(&asked).map_err(anyhow::Error::from)?)
 }
 
 /// The link.
 #[derive(Deserialize)]
-struct Opened {
-    url: String,
+pub(super) struct Opened {
+    pub(super) url: String,
     seconds: u64,
 }
 

@@ -13,6 +13,7 @@ use super::endpoint::{self, Stream};
 use super::http::HttpState;
 use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
+use crate::pause::Paused;
 use crate::ui::{Opening, WindowLink};
 
 /// Maximum length of a request, in bytes.
@@ -53,6 +54,9 @@ pub(super) struct Status {
     /// How it serves HTTP clients; absent if no address is configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) http: Option<HttpState>,
+    /// The pause, while the user has paused mcpzip.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) paused: Option<Paused>,
     /// The number of open windows.
     pub(super) windows: usize,
     pub(super) sessions: Vec<Shown>,
@@ -111,6 +115,16 @@ pub(super) struct Which {
     pub(super) server: String,
     /// The id of a session. Without it, the server of every session is meant.
     pub(super) session: Option<String>,
+}
+
+/// The result of `daemon.pause` and `daemon.resume`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Switched {
+    /// The pause that there is now.
+    pub(super) paused: Option<Paused>,
+    /// The pause that there was before.
+    pub(super) before: Option<Paused>,
 }
 
 /// The result of `approvals.list`.
@@ -183,7 +197,7 @@ pub(super) enum Order {
     Stop,
 }
 
-/// An order of a connection that was followed: to stop, restart or reload.
+/// An order of a connection that was followed: to stop, restart, reload, pause or resume.
 #[derive(Debug)]
 pub(super) struct Ordered {
     /// The method.
@@ -209,6 +223,12 @@ pub(super) trait Daemon {
 
     /// Makes all sessions read their configuration again. Returns the number of sessions.
     fn reload(&self) -> usize;
+
+    /// Pauses mcpzip, or resumes it: for all processes with this state directory.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    fn switch(&self, is_pause: bool) -> io::Result<Switched>;
 
     /// The questions about calls of all sessions.
     fn approvals(&self) -> Approvals;
@@ -358,6 +378,8 @@ impl<D: Daemon> Connection<'_, D> {
                 let count = self.daemon.reload();
                 json(&Count { count })
             }),
+            "daemon.pause" => self.switch(params, true),
+            "daemon.resume" => self.switch(params, false),
             "servers.list" => none(params).map(|()| {
                 let servers = self.daemon.servers();
                 json(&Servers { servers })
@@ -415,6 +437,19 @@ impl<D: Daemon> Connection<'_, D> {
         self.record(method, None);
         self.order = Some(order);
         Ok("{}".to_owned())
+    }
+
+    fn switch(&self, params: Option<&RawValue>, is_pause: bool) -> Result<String, Refusal> {
+        none(params)?;
+        let (method, done) = match is_pause {
+            true => ("daemon.pause", "paused"),
+            false => ("daemon.resume", "resumed"),
+        };
+        let switched = self.daemon.switch(is_pause);
+        let switched = switched
+            .map_err(|error| refusal(-32603, format!("mcpzip cannot be {done}: {error}")))?;
+        self.record(method, None);
+        Ok(json(&switched))
     }
 
     fn record(&self, method: &str, which: Option<Which>) {
@@ -529,6 +564,10 @@ mod tests {
         restart: Method<Nothing, Nothing>,
         #[schemars(rename = "daemon.reload")]
         reload: Method<Nothing, Count>,
+        #[schemars(rename = "daemon.pause")]
+        pause: Method<Nothing, Switched>,
+        #[schemars(rename = "daemon.resume")]
+        resume: Method<Nothing, Switched>,
         #[schemars(rename = "servers.list")]
         servers: Method<Nothing, Servers>,
         #[schemars(rename = "servers.stop")]

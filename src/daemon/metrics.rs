@@ -3,10 +3,12 @@
 use super::control::ServerState;
 use crate::proxy::ProcessMetric;
 
-/// The metrics of a daemon with so many sessions and windows, these servers, and so many sessions of daemons that ended.
+/// The metrics of a daemon with so many sessions and windows, these servers, and so many sessions of daemons that ended; whether the
+/// user has paused mcpzip.
 pub(super) fn all(
     sessions: usize,
     windows: usize,
+    is_paused: bool,
     servers: &[ServerState],
     taken_over: u64,
 ) -> Vec<ProcessMetric> {
@@ -27,6 +29,11 @@ pub(super) fn all(
             "mcpzip_daemon_windows",
             "Open windows of `mcpzip ui`.",
             windows,
+        ),
+        gauge(
+            "mcpzip_daemon_paused",
+            "Whether the user has paused mcpzip: 1 or 0.",
+            is_paused.into(),
         ),
         gauge(
             "mcpzip_daemon_shared_servers",

@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::carriage::Carried;
-use super::control::{self, Order, Ordered, ServerState, Shown, Status, Which};
+use super::control::{self, Order, Ordered, ServerState, Shown, Status, Switched, Which};
 use super::endpoint::{self, Claim, Listener, Stream};
 use super::http::Http;
 use super::journal::Journal;
@@ -30,6 +30,7 @@ use crate::app::{App, Handle};
 use crate::approvals::Approvals;
 use crate::config::{Environment, Paths};
 use crate::events::{Event, Events};
+use crate::pause::{Pause, Paused};
 use crate::proxy::{ProcessMetric, ProcessMetrics};
 use crate::shutdown::{self, Tasks};
 use crate::tool::ServerName;
@@ -70,6 +71,9 @@ struct Daemon {
     records: Records,
     commands: Arc<dyn Commands>,
     window: Arc<Window>,
+    pause: Pause,
+    /// The pause that the last event was about.
+    paused: Mutex<Option<Paused>>,
     events: Arc<Events>,
     sessions: Mutex<BTreeMap<u64, Served>>,
     /// The relayed sessions that wait for the connection of their bytes.
@@ -143,6 +147,8 @@ pub(super) async fn run(mut listener: Listener, start: Start<'_>) -> io::Result<
     let http = Arc::new(http);
     let records = Records::new(paths.state_dir.clone(), tasks.clone());
     let daemon = Arc::new_cyclic(|this: &Weak<Daemon>| Daemon {
+        pause: Pause::below(&paths.state_dir),
+        paused: Mutex::default(),
         paths,
         socket: location.address(),
         began: Instant::now(),
@@ -211,6 +217,7 @@ impl Daemon {
                     self.orders.send_replace(Order::Stop);
                 }
                 _ = look.tick() => {
+                    self.look_at_pause();
                     if self.ends_unused(location, own) {
                         return Ok(());
                     }
@@ -397,6 +404,25 @@ impl Daemon {
         Some(Hello::HttpVariables { process, variables })
     }
 
+    /// Whether the user has paused mcpzip. If that is new, there is an event: another process may have done it.
+    fn look_at_pause(&self) -> Option<Paused> {
+        let now = self.pause.state();
+        let before = std::mem::replace(&mut *self.paused.lock(), now.clone());
+        match (before, &now) {
+            (None, Some(paused)) => {
+                tracing::info!("mcpzip is paused: no new call reaches a server");
+                let since = paused.since;
+                self.events.note(|| Event::Paused { since });
+            }
+            (Some(_), None) => {
+                tracing::info!("mcpzip is resumed");
+                self.events.note(|| Event::Resumed);
+            }
+            _ => {}
+        }
+        now
+    }
+
     /// How long the daemon stays without sessions.
     fn idle(&self) -> Duration {
         *self.idle.lock()
@@ -462,6 +488,7 @@ impl control::Daemon for Daemon {
             uptime: self.began.elapsed().as_secs(),
             idle: self.idle().as_secs_f64(),
             http: self.http.state(),
+            paused: self.look_at_pause(),
             windows: self.window.count(),
             sessions: self
                 .sessions
@@ -470,6 +497,19 @@ impl control::Daemon for Daemon {
                 .map(|served| served.shown.clone())
                 .collect(),
         }
+    }
+
+    fn switch(&self, is_pause: bool) -> io::Result<Switched> {
+        let before = match is_pause {
+            true => {
+                let before = self.pause.state();
+                self.pause.begin()?;
+                before
+            }
+            false => self.pause.end()?,
+        };
+        let paused = self.look_at_pause();
+        Ok(Switched { paused, before })
     }
 
     fn approvals(&self) -> Approvals {
@@ -591,7 +631,8 @@ impl ProcessMetrics for Daemon {
         let sessions = self.sessions.lock().len();
         let windows = self.window.count();
         let taken_over = self.taken_over.load(Ordering::Relaxed);
-        metrics::all(sessions, windows, &servers, taken_over)
+        let is_paused = self.pause.state().is_some();
+        metrics::all(sessions, windows, is_paused, &servers, taken_over)
     }
 }
 

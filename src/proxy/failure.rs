@@ -4,6 +4,7 @@ use super::arguments::Fault;
 use crate::catalog::{ChangeKind, Rejected};
 use crate::config::{EntryError, Projects};
 use crate::limits::Exceeded;
+use crate::pause::Paused;
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::CallError;
 
@@ -68,6 +69,8 @@ pub(crate) enum Failure {
         name: QualifiedName,
         reason: NoConsent,
     },
+    /// The user has paused mcpzip; nothing was sent.
+    Paused { name: String, paused: Paused },
     /// The server could not be reached, or gave no usable response.
     Call {
         name: QualifiedName,
@@ -137,6 +140,8 @@ pub(crate) enum NoConsent {
     Unable,
     /// The client does not support elicitation, and the call waits for a decision.
     Waiting { id: String },
+    /// The user has paused mcpzip while the call waited; a decision is kept for its repetition.
+    Paused { paused: Paused },
     /// The question could not be stored, or a decision not be read.
     Unkept { error: String },
     /// The elicitation failed.

@@ -412,6 +412,7 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
         Failure::Withheld { .. }
         | Failure::NoConsent { .. }
         | Failure::NotReadOnly { .. }
+        | Failure::Paused { .. }
         | Failure::Limited { .. }
         | Failure::Scopes { .. }
         | Failure::NotInScript { .. } => (Kind::Refusal, Outcome::Refused),

@@ -66,6 +66,7 @@ use crate::events::Source;
 use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
+use crate::pause::Pause;
 use crate::results::{Owner, Results};
 use crate::sandbox::Sandboxes;
 use crate::secret::Secret;
@@ -171,6 +172,8 @@ pub(crate) struct Directories {
     pub tasks: Option<PathBuf>,
     /// The questions about calls that wait for an approval; `None` keeps none.
     pub approvals: Option<Approvals>,
+    /// The user's switch that holds all calls; `None` for a proxy that cannot be paused.
+    pub pause: Option<Pause>,
     /// The decisions on clients' surfaces; `None` keeps none.
     pub surfaces: Option<PathBuf>,
 }
@@ -248,6 +251,7 @@ impl Proxy {
                 events.clone(),
                 notifier.clone(),
                 directories.approvals.clone(),
+                directories.pause.clone(),
                 tasks.clone(),
             );
             let relay = Arc::new(relay);

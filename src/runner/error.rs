@@ -198,6 +198,7 @@ fn kind_of(failure: &Failure) -> ErrorKind {
         }
         Failure::Withheld { .. }
         | Failure::NotReadOnly { .. }
+        | Failure::Paused { .. }
         | Failure::Limited { .. }
         | Failure::Scopes { .. }
         | Failure::NotInScript { .. }
@@ -232,9 +233,10 @@ fn kind_of_call(error: &CallError) -> ErrorKind {
         CallError::Lost { .. } => ErrorKind::Lost,
         CallError::Timeout { .. } => ErrorKind::Timeout,
         CallError::TooLarge { .. } | CallError::Malformed { .. } => ErrorKind::Answer,
-        CallError::Uncompared { .. } | CallError::Withheld { .. } | CallError::Changed { .. } => {
-            ErrorKind::Denied
-        }
+        CallError::Uncompared { .. }
+        | CallError::Withheld { .. }
+        | CallError::Changed { .. }
+        | CallError::Paused(_) => ErrorKind::Denied,
         CallError::Http { error, .. } => kind_of_http(error),
     }
 }

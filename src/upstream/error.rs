@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::HttpError;
 use super::oauth::AuthRequired;
 use super::person::IdentityError;
+use crate::pause::Paused;
 use crate::tool::{ServerName, is_hidden};
 
 /// The reason why a server cannot be reached. All requests that waited for one attempt share it.
@@ -213,6 +214,9 @@ pub(crate) enum CallError {
         /// The tool's name.
         tool: String,
     },
+    /// The user has paused mcpzip. Nothing was sent.
+    #[error("{0}")]
+    Paused(Paused),
     /// The server has its maximum of running and waiting calls.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
     Busy {

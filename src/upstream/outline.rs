@@ -86,6 +86,7 @@ impl CallError {
             | Self::TooLarge { .. }
             | Self::Withheld { .. }
             | Self::Changed { .. }
+            | Self::Paused(_)
             | Self::Busy { .. } => self.to_string(),
         }
     }

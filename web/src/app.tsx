@@ -7,6 +7,7 @@ import { approvals, connection, fault, servers, status } from './live';
 import { Overview } from './pages/overview';
 import { CommandLine, Copied } from './parts/command';
 import { ActionDialog } from './parts/action';
+import { PauseBanner } from './parts/pause';
 import { route, to } from './route';
 import { setTheme, theme, type Theme } from './theme';
 import { counted, milliseconds, timeOfDay } from './words';
@@ -81,6 +82,7 @@ export function App() {
           {fault.value !== undefined && page !== 'configuration' && (
             <div class="banner bad" role="status"><strong>The configuration cannot be read.</strong> {fault.value} <a href={to('configuration')}>Open the configuration</a></div>
           )}
+          <PauseBanner />
           <Loaded name={page} />
         </main>
         <Commands />

@@ -136,6 +136,24 @@ await test('overview: reload and restart of the daemon are commands', async () =
   await opened.tab.locator('.commands summary').click();
 });
 
+await test('overview: a pause holds calls, is shown on every page, and ends by a button', async () => {
+  await open('#/overview');
+  await opened.tab.getByRole('button', { name: 'Pause', exact: true }).click();
+  await confirm('mcpzip daemon pause', 'Pause');
+  await opened.tab.getByText('mcpzip is paused since').waitFor();
+  await opened.tab.getByText('mcpzip was paused').first().waitFor();
+  expect((await violations()).length === 0, `axe while paused: ${await violations()}`);
+  const held = await session.call('convert_units', { value: 1, from: 'mi', to: 'km' });
+  expect(held.result.isError && /the user paused mcpzip/.test(held.result.content[0].text), `the call was not held: ${JSON.stringify(held)}`);
+  await open('#/audit');
+  await opened.tab.getByText('mcpzip is paused since').waitFor();
+  await opened.tab.getByRole('button', { name: 'Resume' }).first().click();
+  await confirm('mcpzip daemon resume', 'Resume');
+  await opened.tab.getByText('mcpzip is paused since').waitFor({ state: 'detached' });
+  const made = await session.call('convert_units', { value: 1, from: 'mi', to: 'km' });
+  expect(!made.result.isError, `the call was not made: ${JSON.stringify(made)}`);
+});
+
 await test('approvals: a call is denied, another allowed', async () => {
   await open('#/approvals');
   void session.call('create_note', { title: 'one' });

@@ -39,7 +39,7 @@ const LINES: usize = 100;
   mcpzip top
   mcpzip top --config ./team.json
 
-Keys: Tab changes the list, arrows choose. For a server: r restarts it, s stops it. For an approval: Enter shows the question, then a allows the call and d denies it. q ends.")]
+Keys: Tab changes the list, arrows choose. For a server: r restarts it, s stops it. For an approval: Enter shows the question, then a allows the call and d denies it. p pauses and resumes mcpzip, q ends.")]
 pub(super) struct Arguments {}
 
 /// The daemon, as this command reaches it.
@@ -158,6 +158,14 @@ impl Link<'_> {
     fn act(&self, key: char, state: &mut State) {
         let server = state.server().map(|server| server.server.clone());
         match (key, state.focus, server) {
+            ('p', ..) => {
+                let is_paused = state.paused().is_some();
+                let (method, done) = match is_paused {
+                    true => ("daemon.resume", "resumed"),
+                    false => ("daemon.pause", "paused: no new call reaches a server"),
+                };
+                self.order(method, &json!({}), done, state);
+            }
             ('r', Focus::Servers, Some(name)) => {
                 let done = format!("{name} is restarted");
                 self.order("servers.restart", &json!({ "server": name }), &done, state);

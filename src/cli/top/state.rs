@@ -6,6 +6,8 @@ use std::time::Instant;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::pause::Paused;
+
 /// Number of ended calls that are shown.
 const ENDED: usize = 50;
 
@@ -15,6 +17,7 @@ pub(super) struct Status {
     pub(super) version: String,
     pub(super) process: u32,
     pub(super) uptime: u64,
+    pub(super) paused: Option<Paused>,
     pub(super) sessions: Vec<Value>,
 }
 
@@ -130,6 +133,11 @@ impl State {
         if self.question().is_none() {
             self.shown = None;
         }
+    }
+
+    /// The pause, while the user has paused mcpzip.
+    pub(super) fn paused(&self) -> Option<&Paused> {
+        self.status.as_ref()?.paused.as_ref()
     }
 
     /// The chosen server.

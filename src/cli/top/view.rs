@@ -28,7 +28,10 @@ pub(super) fn draw(state: &State, frame: &mut Frame<'_>) {
     draw_log(state, frame, log);
     let keys = match state.question() {
         Some(_) => "a allow once  d deny  ↑↓ more  Esc back",
-        None => "Tab list  ↑↓ choose  r restart  s stop  Enter show  q quit",
+        None if state.paused().is_some() => {
+            "Tab list  ↑↓ choose  r restart  s stop  Enter show  p resume  q quit"
+        }
+        None => "Tab list  ↑↓ choose  r restart  s stop  Enter show  p pause  q quit",
     };
     let foot_text = match state.message.as_str() {
         "" => keys.to_owned(),
@@ -52,7 +55,17 @@ fn title(state: &State) -> Line<'static> {
             status.uptime
         ),
     };
-    Line::styled(text, Modifier::BOLD)
+    match state.paused() {
+        None => Line::styled(text, Modifier::BOLD),
+        Some(paused) => {
+            let ago = paused.ago().unwrap_or_default();
+            let style = Style::from(Color::Yellow).add_modifier(Modifier::BOLD);
+            Line::styled(
+                format!("PAUSED {ago}: no new call reaches a server  {text}"),
+                style,
+            )
+        }
+    }
 }
 
 fn block(title: String, is_focused: bool) -> Block<'static> {

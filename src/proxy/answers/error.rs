@@ -4,6 +4,7 @@
 use super::reply::Reply;
 use crate::catalog::{ChangeKind, Rejected};
 use crate::mcp::ErrorCode;
+use crate::pause::Paused;
 use crate::proxy::arguments::Fault;
 use crate::proxy::failure::{Failure, NoConsent, Unlisted, Withheld};
 use crate::proxy::view::{Mode, View};
@@ -148,6 +149,7 @@ impl Failure {
             Self::Preset { name, rejected } => preset_argument(name, rejected),
             Self::Consent { question, .. } => question.clone().into(),
             Self::NoConsent { name, reason } => no_consent(name, reason),
+            Self::Paused { name, paused } => held_call(name, paused),
             Self::Call { name, error } => {
                 let words = failed_call(name, error);
                 Words::new(view.masked(&words.fact), words.advice)
@@ -193,6 +195,10 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> Words {
             );
             let reason = format!("this client cannot ask. The call waits for approval {id}");
             return Words::new(fact(&reason), advice);
+        }
+        NoConsent::Paused { paused } => {
+            let advice = ". Next: tell the user, and make exactly the same call again when the user has resumed it";
+            return Words::new(fact(&paused.to_string()), advice);
         }
         NoConsent::Acted { tool } => {
             let reason = format!(
@@ -341,6 +347,14 @@ fn preset_argument(name: &QualifiedName, rejected: &Rejected) -> Words {
     }
 }
 
+/// The user has paused mcpzip.
+fn held_call(name: &str, paused: &Paused) -> Words {
+    Words::new(
+        format!("`{name}` was not called: {paused}"),
+        ". Next: tell the user, and call again when the user has resumed it",
+    )
+}
+
 /// The tool is meant for its server's own interface.
 fn app_only_tool(name: &QualifiedName) -> Words {
     Words::new(
@@ -416,6 +430,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
             "nothing was called; call again, so that the user is asked about the tool as it is now"
         }
         CallError::Withheld { .. } => return held_tool(name, None),
+        CallError::Paused(paused) => return held_call(&name.to_string(), paused),
     };
     Words::new(
         format!("`{name}` failed: {error}"),

@@ -11,6 +11,7 @@ use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
 use crate::config::{Config, Server, Transport, Trust};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
+use crate::text::ago;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Account;
 use crate::upstream::{ServerState, ServerStatus};
@@ -689,15 +690,5 @@ fn within(pause: Duration) -> String {
         "now".to_owned()
     } else {
         format!("within {} s", pause.as_secs() + 1)
-    }
-}
-
-fn ago(age: Duration) -> String {
-    match age.as_secs() {
-        0..=1 => "just now".to_owned(),
-        seconds @ 2..=119 => format!("{seconds} s ago"),
-        seconds @ 120..=7199 => format!("{} min ago", seconds / 60),
-        seconds @ 7200..=172_799 => format!("{} h ago", seconds / 3600),
-        seconds => format!("{} days ago", seconds / 86_400),
     }
 }

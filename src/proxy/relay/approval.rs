@@ -179,10 +179,15 @@ impl Relay {
         let watch = self.asked.watch()?;
         loop {
             let id = ticket.id.clone();
-            let state = self
-                .asked
-                .step(move |approvals| approvals.take(&id))
-                .await?;
+            // While mcpzip is paused, a permission is kept for later: nothing could be sent.
+            let paused = self.paused();
+            let state = match paused {
+                Some(_) => State::Pending,
+                None => {
+                    let take = move |approvals: &Approvals| approvals.take(&id);
+                    self.asked.step(take).await?
+                }
+            };
             let figures = &self.asked.figures;
             let (figure, outcome) = match state {
                 State::Allowed => (&figures.allowed, Ok(Consent::Given(context.clone()))),
@@ -194,7 +199,11 @@ impl Relay {
                 }
                 State::Pending => {
                     let id = ticket.id.clone();
-                    (&figures.unanswered, Err(NoConsent::Waiting { id }))
+                    let reason = match paused {
+                        Some(paused) => NoConsent::Paused { paused },
+                        None => NoConsent::Waiting { id },
+                    };
+                    (&figures.unanswered, Err(reason))
                 }
                 // Another call used it, or was cancelled.
                 State::Gone => {

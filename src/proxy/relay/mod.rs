@@ -10,6 +10,7 @@ pub(crate) mod instrument;
 pub(in crate::proxy) mod login;
 mod named_uris;
 pub(in crate::proxy) mod open_calls;
+pub(in crate::proxy) mod pausing;
 mod question;
 mod tasks;
 
@@ -34,6 +35,7 @@ use crate::events::Source;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::notify::Notifier;
+use crate::pause::Pause;
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
@@ -60,6 +62,8 @@ pub(super) struct Relay {
     consents: Consents,
     /// The questions to users whose client cannot ask.
     pub(super) asked: Asked,
+    /// The user's switch that holds all calls.
+    pause: Option<Pause>,
     logins: Arc<Logins>,
     /// The tracer, once a collector is configured.
     tracer: OnceLock<Arc<Tracer>>,
@@ -185,6 +189,7 @@ impl Relay {
         events: Source,
         notifier: Arc<Notifier>,
         approvals: Option<Approvals>,
+        pause: Option<Pause>,
         tasks: Tasks,
     ) -> Self {
         Self {
@@ -196,6 +201,7 @@ impl Relay {
             open_calls: Arc::default(),
             consents: Consents::default(),
             asked: Asked::new(approvals, tasks.clone()),
+            pause,
             logins: Arc::default(),
             tracer: OnceLock::new(),
             tasks,
@@ -249,13 +255,14 @@ impl Relay {
     /// for its credentials has not acted.
     ///
     /// # Errors
-    /// When no usable response arrives.
+    /// When no usable response arrives, and when the user has paused mcpzip and this would be something new.
     pub(super) async fn request(
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
         context: Option<&RequestContext>,
     ) -> Result<ServerReply, CallError> {
+        self.may_begin(relayed.method, context)?;
         let Some(able) = context.filter(|context| context.can_log_in()) else {
             return self.relay_once(server, relayed, context).await;
         };

@@ -254,6 +254,12 @@ impl OpenCalls {
             .then(|| calls.remove(token))?
     }
 
+    /// Whether a call with this token, which is JSON, waits for its client.
+    pub(super) fn has(&self, state: &str) -> bool {
+        let token: Option<String> = serde_json::from_str(state).ok();
+        token.is_some_and(|token| self.table().contains_key(&token))
+    }
+
     fn keep(&self, token: String, open: OpenCall) -> bool {
         let mut calls = self.table();
         let has_room = calls.len() < MOST_OPEN;

@@ -139,7 +139,11 @@ impl Tools {
         found: &OnceLock<Tool>,
     ) -> Result<CallOutcome, Failure> {
         let Call { view, context, .. } = call;
-        let tool = match self.known_tool(view, call.name) {
+        let known = self.known_tool(view, call.name);
+        if !known.as_ref().is_some_and(builtin::only_shows) {
+            self.may_begin(call.name, context)?;
+        }
+        let tool = match known {
             Some(tool) => tool,
             None => {
                 let name = current_name(view, call.name);
@@ -224,6 +228,21 @@ impl Tools {
             reply,
             repairs,
         })
+    }
+
+    /// Refuses a call while the user has paused mcpzip: before a person is asked about it, a server started, or a login begun.
+    pub(super) fn may_begin(
+        &self,
+        name: &str,
+        context: Option<&RequestContext>,
+    ) -> Result<(), Failure> {
+        match self.relay.holds(context) {
+            Some(paused) => Err(Failure::Paused {
+                name: name.trim().to_owned(),
+                paused,
+            }),
+            None => Ok(()),
+        }
     }
 
     /// A call of a script as the rules ask about it; `None` if they do not, or it will fail before.

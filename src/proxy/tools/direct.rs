@@ -235,6 +235,8 @@ impl Tools {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Result<Reply, Failure> {
+        let context = RequestContext::of(caller, view, params);
+        self.may_begin(tool_name, Some(&context))?;
         let tool = self.direct_tool(view, tool_name).await?;
         if let Err(mismatch) = self.check_params(caller, &tool, params) {
             let text = mismatch.map_or_else(|| NO_DEFINITION.to_owned(), |error| error.to_string());
@@ -244,7 +246,6 @@ impl Tools {
         let sent = params.get("arguments").map_or("{}", RawValue::get);
         let raw: &RawValue = serde_json::from_str(sent).unwrap_or(RawValue::NULL);
         let completed = completed(&tool, raw)?;
-        let context = RequestContext::of(caller, view, params);
         has_scopes(view, Some(&context), &tool)?;
         let is_script = view.config().has_scripts(tool.server().name());
         if is_script {

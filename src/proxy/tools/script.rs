@@ -191,6 +191,7 @@ impl ScriptCalls<'_> {
         if let Some(asked) = asked
             && !agreed.is_some_and(|agreed| agreed.has(&asked))
             && !self.was_asked.load(Relaxed)
+            && self.tools.relay.paused().is_none()
         {
             self.held.lock().push(asked);
             return Ok(None);

@@ -10,13 +10,13 @@ use super::Shared;
 use crate::support::script::{answer, error};
 use crate::support::{Server, Setup, command, until};
 
-struct View {
+pub(super) struct View {
     socket: UnixStream,
     lines: BufReader<UnixStream>,
 }
 
 impl View {
-    fn open(setup: &Shared) -> Self {
+    pub(super) fn open(setup: &Shared) -> Self {
         let status = setup.status();
         let path = status["daemon"]["socket"].as_str().expect("a socket");
         let mut socket = UnixStream::connect(path).unwrap();
@@ -54,14 +54,14 @@ impl View {
         answer
     }
 
-    fn result(&mut self, method: &str, params: &Value) -> Value {
+    pub(super) fn result(&mut self, method: &str, params: &Value) -> Value {
         let answer = self.ask(method, params);
         assert!(answer["result"].is_object(), "{answer}");
         answer["result"].clone()
     }
 
     /// The next event of this kind; others are passed over.
-    fn event(&mut self, kind: &str) -> Value {
+    pub(super) fn event(&mut self, kind: &str) -> Value {
         loop {
             let message = self.next();
             assert_eq!(message["method"], "event", "{message}");

@@ -275,6 +275,7 @@ fn the_metrics_show_the_sessions_of_the_daemon_and_the_servers_that_they_share()
     for line in [
         "mcpzip_daemon_sessions 2\n",
         "mcpzip_daemon_windows 0\n",
+        "mcpzip_daemon_paused 0\n",
         "mcpzip_daemon_shared_servers 1\n",
         "mcpzip_daemon_taken_over_sessions_total 0\n",
     ] {

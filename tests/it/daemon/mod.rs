@@ -16,6 +16,7 @@ mod limits;
 mod load;
 mod log_lines;
 mod orders;
+mod pausing;
 mod relaying;
 mod service;
 mod sharing;

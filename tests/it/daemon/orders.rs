@@ -13,7 +13,7 @@ fn shared() -> Shared {
 }
 
 /// The lines of one kind in the audit log, oldest first.
-fn lines(setup: &Shared, kind: &str) -> Vec<Value> {
+pub(super) fn lines(setup: &Shared, kind: &str) -> Vec<Value> {
     let shown = command::run(setup.command(&["audit", "--json"]), "").code(0);
     let lines = shown.stdout.lines().filter(|line| !line.is_empty());
     lines

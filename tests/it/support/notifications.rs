@@ -33,7 +33,8 @@ impl Notifications {
         Self::start_as("org.freedesktop.Notifications")
     }
 
-    /// Starts it under another name, for example as the manager of units, whose scopes it keeps: the name, and what was asked.
+    /// Starts it under another name, for example as the manager of units, whose scopes it keeps: the name, and what was asked; or as the
+    /// panel, whose items it keeps by their names.
     #[track_caller]
     pub(crate) fn start_as(service: &str) -> Option<Self> {
         let bus = Keyring::without_daemon()?;
@@ -123,8 +124,30 @@ fn serve(mut stream: UnixStream, shown: &Mutex<Vec<[String; 2]>>) {
             shown.lock().push([unit, asked]);
         }
         let mut body = Vec::new();
-        number(&mut body, 1);
-        let reply = write(RETURN, &[(6, 's', of(7))], Some(message.serial), "u", &body);
+        let signature = match of(3) {
+            "RegisterStatusNotifierItem" => {
+                let item = take_text(&message.body, &mut 0);
+                shown.lock().push([item, String::new()]);
+                ""
+            }
+            // A property of a panel: whether it shows items.
+            "Get" => {
+                body.extend([1, b'b', 0, 0]);
+                number(&mut body, 1);
+                "v"
+            }
+            _ => {
+                number(&mut body, 1);
+                "u"
+            }
+        };
+        let reply = write(
+            RETURN,
+            &[(6, 's', of(7))],
+            Some(message.serial),
+            signature,
+            &body,
+        );
         if stream.write_all(&reply).is_err() {
             return;
         }

@@ -4,6 +4,7 @@ import { controlAs } from '../api';
 import type { Numbered } from '../generated/control';
 import { activity, approvals, flying, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
+import { PauseButton } from '../parts/pause';
 import { Prose, StateMark } from '../parts/text';
 import { to } from '../route';
 import { counted, duration, moment } from '../words';
@@ -85,6 +86,7 @@ function Daemon() {
   return (
     <span class="buttons">
       <span class="faint">up {duration(now.uptime)}</span>
+      <PauseButton />
       <button type="button" onClick={() => order('Read the configuration again', 'Reload', 'daemon.reload', 'All sessions read their configuration again.')}>Reload</button>
       <button type="button" onClick={() => order('Restart the daemon', 'Restart', 'daemon.restart', 'Calls in progress have three seconds to end. Sessions go on in the new daemon. This window may need a new link.')}>Restart</button>
     </span>
@@ -142,6 +144,10 @@ function Words({ event }: { event: Numbered }) {
       return <span>a session ended</span>;
     case 'ordered':
       return <span><code>{event.order}</code>{event.server && <> of {event.server}</>}{event.process ? `, by process ${event.process}` : ''}</span>;
+    case 'paused':
+      return <span class="warn">mcpzip was paused</span>;
+    case 'resumed':
+      return <span class="good">mcpzip was resumed</span>;
     case 'http_listening':
       return <span>HTTP clients are served at <code class="break">{event.url}</code></span>;
     case 'http_failed':

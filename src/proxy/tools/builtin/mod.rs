@@ -120,6 +120,11 @@ pub(in crate::proxy) fn name_since_older(name: &str) -> Option<&'static str> {
     }
 }
 
+/// Whether it is one of mcpzip's own tools that only show what mcpzip knows, also while the user has paused mcpzip.
+pub(super) fn only_shows(tool: &catalog::Tool) -> bool {
+    Tool::of(tool).is_some_and(|own| own != Tool::Run) && tool.entry().hints.declares_read_only()
+}
+
 /// Refuses a call of a script that the rules would permit to its session: of a tool that manages mcpzip, and of one that
 /// does not declare to be read-only, unless the user permits those.
 pub(super) fn permitted_in_script(view: &View, tool: &catalog::Tool) -> Result<(), Failure> {
