@@ -35,7 +35,7 @@ pictures:
 
 # The tray, with its tests on a bus of their own (Linux).
 tray:
-    cargo test --locked -p mcpzip-cli --no-default-features --features tray --test tray
+    ./test --test tray
 
 # The tray in a panel of XFCE on a screen of its own, as a picture.
 tray-picture FILE="tray.png":
