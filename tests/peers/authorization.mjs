@@ -24,6 +24,16 @@ run.stdout.on("data", async (chunk) => {
   const url = said.match(/^(http\S+\/oauth\/authorize\?\S+)\s*$/m);
   if (!url) return;
   said = "";
-  await fetch(await visit(url[1], end, "anna", cookies));
+  const back = await visit(url[1], end, "anna", cookies);
+  // The suite prints the URL before it listens for the way back.
+  for (let tries = 1; ; tries++) {
+    try {
+      await fetch(back);
+      break;
+    } catch (error) {
+      if (tries === 600) throw error;
+      await new Promise((again) => setTimeout(again, 100));
+    }
+  }
 });
 run.on("exit", (code) => process.exit(code ?? 1));
