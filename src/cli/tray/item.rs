@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_secs(3);
 /// Interval between two attempts to find a daemon.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// What a person does with the item.
+/// An order that a person gives by the item.
 #[derive(Debug)]
 enum Order {
     Open,

@@ -1,4 +1,4 @@
-//! What the item shows: the daemon from its control interface, the pause and the calls that wait from their files, which sessions without
+//! The state that the item shows: the daemon from its control interface, the pause and the calls that wait from their files, which sessions without
 //! a daemon have, too.
 
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use crate::daemon::{self, Answer};
 use crate::pause::Pause;
 use crate::proxy::counted;
 
-/// What the item shows.
+/// The state that the item shows.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     pub(super) daemon: Daemon,
