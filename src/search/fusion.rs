@@ -14,22 +14,18 @@ const SURE_WORDS: f32 = 0.3;
 const UNKNOWN: f32 = 0.6;
 /// The score the best tool must reach beyond chance: the best of many chance similarities grows with the logarithm of
 /// their number. Bounds cover very few and very many tools, for which there are no measurements.
-const CHANCE: f32 = 0.05;
-const CHANCE_OF_MANY: f32 = 0.0355;
-const CHANCES: std::ops::RangeInclusive<f32> = 0.2..=0.33;
+const CHANCE: f32 = 0.125;
+const CHANCE_OF_MANY: f32 = 0.0275;
+const BOUNDS: std::ops::RangeInclusive<f32> = 0.2..=0.32;
 
 impl Scores {
-    /// Combines words and meaning. Also returns the score that the best tool must reach to fit; `None` without
-    /// meaning.
-    pub(super) fn of(words: &Words, similarity: Option<&Similarity>) -> (Self, Option<f32>) {
+    /// Combines words and meaning; words alone without meaning.
+    pub(super) fn of(words: &Words, similarity: Option<&Similarity>) -> Self {
         let Some(similarity) = similarity else {
-            return (
-                Self {
-                    whole: words.whole.clone(),
-                    needs: words.needs.clone(),
-                },
-                None,
-            );
+            return Self {
+                whole: words.whole.clone(),
+                needs: words.needs.clone(),
+            };
         };
         let needs = words
             .needs
@@ -37,18 +33,21 @@ impl Scores {
             .zip(&similarity.needs)
             .map(|(words, similarity)| fuse(words, similarity))
             .collect();
-        (
-            Self {
-                whole: fuse(&words.whole, &similarity.whole),
-                needs,
-            },
-            Some(least(words.whole.len())),
-        )
+        Self {
+            whole: fuse(&words.whole, &similarity.whole),
+            needs,
+        }
     }
 }
 
-fn least(tools: usize) -> f32 {
-    (CHANCE + CHANCE_OF_MANY * (tools.max(1) as f32).ln()).clamp(*CHANCES.start(), *CHANCES.end())
+/// The score that the best tool of these servers must reach to fit, by the number of each one's tools.
+///
+/// The tools of one server resemble one another, so they are fewer chances than as many tools of many servers: about the
+/// square root of their number. Otherwise a thousand operations of an interface would hide what other servers have.
+pub(super) fn least(tools_of_servers: &[usize]) -> f32 {
+    let chances = tools_of_servers.iter().map(|tools| (*tools as f32).sqrt());
+    let chances = chances.sum::<f32>().max(1.0);
+    (CHANCE + CHANCE_OF_MANY * chances.ln()).clamp(*BOUNDS.start(), *BOUNDS.end())
 }
 
 fn fuse(words: &[f32], similarity: &[f32]) -> Vec<f32> {
@@ -97,15 +96,22 @@ mod tests {
 
     #[test]
     fn the_best_of_many_must_fit_better() {
-        let cuts: Vec<f32> = [1, 45, 180, 527, 2_240, 50_000].map(least).into();
+        let many = |servers: usize| least(&vec![10; servers]);
+        let cuts: Vec<f32> = [0, 1, 5, 50, 200, 1_000, 5_000].map(many).into();
         assert!(
-            cuts.is_sorted() && cuts[0] < cuts[3] && cuts[3] < cuts[4],
+            cuts.is_sorted() && cuts[2] < cuts[3] && cuts[3] < cuts[4],
             "{cuts:?}"
         );
-        assert!(
-            CHANCES.contains(&cuts[0]) && CHANCES.contains(&cuts[5]),
-            "{cuts:?}"
-        );
+        assert!(cuts.iter().all(|cut| BOUNDS.contains(cut)), "{cuts:?}");
+    }
+
+    #[test]
+    fn tools_of_one_server_are_fewer_chances_than_those_of_many() {
+        let own = [8; 65];
+        let alone = least(&own);
+        let with = |others: &[usize]| least(&[&own[..], others].concat()) - alone;
+        let (of_one, of_many) = (with(&[1_000]), with(&[2; 500]));
+        assert!(of_one > 0.0 && of_many > 4.0 * of_one, "{of_one} {of_many}");
     }
 
     #[test]
@@ -115,7 +121,7 @@ mod tests {
             needs: vec![vec![0.5, 0.0]],
             repairs: Vec::new(),
         };
-        let (scores, least) = Scores::of(&words, None);
-        assert_eq!((scores.whole, least), (words.whole, None));
+        let scores = Scores::of(&words, None);
+        assert_eq!((scores.whole, scores.needs), (words.whole, words.needs));
     }
 }

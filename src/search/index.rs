@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
+use super::fusion;
 use super::lexical::{self, Scores};
 use super::meaning::{Embedded, Meaning, Similarity, in_parallel};
 use super::postings::{Candidate, Postings};
@@ -90,7 +91,8 @@ impl Index {
         let is_word = |word: &str| semantic.is_some_and(|semantic| semantic.embedder.is_word(word));
         let words = lexical::score(&self.postings, &self.vocabulary, query, &is_word);
         let similarity = semantic.and_then(|semantic| self.similarity(semantic, query, &words));
-        let (scores, least) = Scores::of(&words, similarity.as_ref());
+        let scores = Scores::of(&words, similarity.as_ref());
+        let least = similarity.map(|_| self.least(request));
         let found = lexical::rank(&self.postings, query, scores, request, least);
         let mut hits = found
             .into_iter()
@@ -121,7 +123,8 @@ impl Index {
         let is_word = |word: &str| semantic.is_some_and(|semantic| semantic.embedder.is_word(word));
         let words = lexical::score(postings, &self.vocabulary, &query, &is_word);
         let similarity = semantic.and_then(|semantic| self.similarity(semantic, &query, &words));
-        let (scores, least) = Scores::of(&words, similarity.as_ref());
+        let scores = Scores::of(&words, similarity.as_ref());
+        let least = similarity.as_ref().map(|_| self.least(request));
         let fused = scores.whole.clone();
         let found = lexical::rank(postings, &query, scores, request, least.map(|_| 0.0));
         let best = found
@@ -156,6 +159,15 @@ impl Index {
             words_of_model: None,
             hits,
         })
+    }
+
+    /// The score that the best tool must reach to fit, among those that the request permits.
+    fn least(&self, request: &Request<'_>) -> f32 {
+        let is_permitted = |server: &str| {
+            request.server.is_none_or(|only| only == server)
+                && request.without.iter().all(|other| other.as_str() != server)
+        };
+        fusion::least(&self.postings.tools_of_servers(is_permitted))
     }
 
     /// The similarity of each tool to the query. `None` without any vector, or if the embedder fails.

@@ -515,6 +515,80 @@ fn a_need_in_other_words_is_understood() {
     }
 }
 
+/// An embedder for which an ounce has a little to do with metals, and nothing with other texts.
+struct Slightly;
+
+impl Embedder for Slightly {
+    fn name(&self) -> String {
+        "slightly".to_owned()
+    }
+
+    fn width(&self) -> usize {
+        16
+    }
+
+    fn is_word(&self, _: &str) -> bool {
+        true
+    }
+
+    fn embed(&self, texts: &[&str], _longest: usize) -> Result<Vec<Vec<f32>>, Unavailable> {
+        let vector = |text: &&str| {
+            let mut vector = vec![0.0; 16];
+            if text.contains("ounce") {
+                vector[0] = 1.0;
+            } else if text.contains("metals") {
+                (vector[0], vector[1]) = (0.3, 0.954);
+            } else {
+                vector[2] = 1.0;
+            }
+            vector
+        };
+        Ok(texts.iter().map(vector).collect())
+    }
+}
+
+#[test]
+fn a_large_server_does_not_hide_what_another_has() {
+    let some = |server: &dyn Fn(usize) -> String, count: usize| {
+        let tool = |at: usize| document(&server(at), &format!("tool{at}"), &format!("Thing {at}"));
+        (0..count).map(tool).collect::<Vec<_>>()
+    };
+    let own = |others: Vec<Document>| {
+        let mut all = some(&|at| format!("own{at}"), 19);
+        all.push(document("prices", "quote", "The price of metals"));
+        all.extend(others);
+        let search = build(None, &all).with_embedder(Arc::new(Slightly));
+        embed(&search, &all);
+        search
+    };
+    let found = |search: &Search, server: Option<&str>, without: &[ServerName]| {
+        let request = Request {
+            query: "ounce",
+            limit: 5,
+            server,
+            without,
+        };
+        let fits = search.explain(&request).unwrap().fits;
+        let hits = names(&search.search(&request).unwrap());
+        assert_eq!(fits, !hits.is_empty());
+        hits
+    };
+    let of_one = own(some(&|_| "large".to_owned(), 400));
+    let of_many = own(some(&|at| format!("other{at}"), 400));
+    for search in [own(Vec::new()), of_one] {
+        assert_eq!(found(&search, None, &[]), ["prices/quote"]);
+    }
+    assert!(
+        found(&of_many, None, &[]).is_empty(),
+        "chance gives the best of many tools as much"
+    );
+    let others: Vec<ServerName> = (0..400)
+        .map(|at| ServerName::new(&format!("other{at}")).unwrap())
+        .collect();
+    assert_eq!(found(&of_many, None, &others), ["prices/quote"]);
+    assert_eq!(found(&of_many, Some("prices"), &[]), ["prices/quote"]);
+}
+
 #[test]
 fn what_was_prepared_is_used_by_the_query_it_was_for() {
     let (home, tools) = (tempfile::tempdir().unwrap(), documents());

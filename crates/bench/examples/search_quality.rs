@@ -7,8 +7,10 @@
 //!
 //! With `--with FILE`, a second table has the same queries over each set and up to a thousand other tools, for example the
 //! operations of an interface: `mcpzip tools NAME --json --schemas > FILE`. A third one leaves those out of the hits: it shows
-//! whether the set's own tools are still ranked as well, since no label knows the others. `--quality-only` leaves out all but
-//! these tables.
+//! whether the set's own tools are still ranked as well, since no label knows the others. `--others N` takes up to that many instead.
+//!
+//! How often a search says that nothing fits is measured over each set, and with `--with` over each set and the others.
+//! `--quality-only` leaves that out, and the times; `--no-speed` the times alone.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -86,23 +88,22 @@ fn first_intent() -> Vec<usize> {
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(bench) = arguments.first().map(PathBuf::from) else {
-        anyhow::bail!("usage: search_quality BENCH [--runs DIRECTORY]");
+        anyhow::bail!(
+            "usage: search_quality BENCH [--runs DIRECTORY] [--cache DIRECTORY] [--with FILE] [--others N] \
+             [--quality-only] [--no-speed]"
+        );
     };
-    let runs = arguments
-        .iter()
-        .position(|a| a == "--runs")
-        .and_then(|at| arguments.get(at + 1))
-        .map(PathBuf::from);
-    let cache = arguments
-        .iter()
-        .position(|a| a == "--cache")
-        .and_then(|at| arguments.get(at + 1))
-        .map(PathBuf::from);
-    let with = arguments
-        .iter()
-        .position(|a| a == "--with")
-        .and_then(|at| arguments.get(at + 1))
-        .map(PathBuf::from);
+    let option = |name: &str| {
+        let at = arguments.iter().position(|argument| argument == name)?;
+        arguments.get(at + 1)
+    };
+    let runs = option("--runs").map(PathBuf::from);
+    let cache = option("--cache").map(PathBuf::from);
+    let most_others = option("--others").map_or(Ok(MOST_OTHERS), |number| number.parse())?;
+    let others = option("--with")
+        .map(|file| read_listed(Path::new(file), most_others))
+        .transpose()?
+        .unwrap_or_default();
     let dev = bench.join("dev/queries.jsonl");
     let sets = [
         ("dev", bench.join("dev/corpus.json"), dev.clone()),
@@ -132,9 +133,8 @@ fn main() -> anyhow::Result<()> {
             cache.as_deref(),
         )?;
     }
-    if let Some(with) = with {
-        let others = read_listed(&with)?;
-        println!("\nwith {} other tools, of {}", others.len(), with.display());
+    if !others.is_empty() {
+        println!("\nwith {} other tools", others.len());
         for is_own_only in [false, true] {
             if is_own_only {
                 println!("\nthe same, without the others among the hits");
@@ -164,12 +164,18 @@ fn main() -> anyhow::Result<()> {
         return Ok(());
     }
     for (name, corpus, queries) in &sets {
-        println!("\n{name}");
-        nothing_fits(
-            &read_corpus(corpus)?,
-            &read_queries(queries)?,
-            cache.as_deref(),
-        )?;
+        let own = read_corpus(corpus)?;
+        let queries = read_queries(queries)?;
+        let others = (!others.is_empty()).then_some(&others[..]);
+        for others in [Some(&[][..]), others].into_iter().flatten() {
+            let corpus: Vec<Document> = own.iter().chain(others).cloned().collect();
+            println!(
+                "\n{name}, {} tools, {} of them others",
+                corpus.len(),
+                others.len()
+            );
+            nothing_fits(&corpus, &queries, cache.as_deref())?;
+        }
     }
     if arguments.iter().any(|argument| argument == "--no-speed") {
         return Ok(());
@@ -254,6 +260,12 @@ fn quality(
     Ok(())
 }
 
+/// Queries that no tool of the benchmark serves: those that the threshold was chosen with, and others.
+const HOPELESS: [(&str, &str); 2] = [
+    ("chosen with", include_str!("nothing_fits.txt")),
+    ("held out", include_str!("nothing_fits_held_out.txt")),
+];
+
 /// How often a search says that nothing fits, for queries that no tool serves and for queries that one does.
 fn nothing_fits(
     corpus: &[Document],
@@ -261,89 +273,66 @@ fn nothing_fits(
     cache: Option<&Path>,
 ) -> anyhow::Result<()> {
     let search = open(corpus, cache)?;
-    let hopeless: Vec<&str> = include_str!("nothing_fits.txt").lines().collect();
-    // The best score of each hopeless query, and of each query with a good hit.
-    let (mut hopeless_scores, mut good_scores) = (Vec::new(), Vec::new());
-    let (mut refused, mut lost) = (0, 0);
-    for query in &hopeless {
-        let explanation = search.explain(&Request {
+    let is_verbose = std::env::args().any(|argument| argument == "--verbose");
+    let explained = |query| {
+        search.explain(&Request {
             query,
             limit: 5,
             server: None,
             without: &[],
-        })?;
-        refused += usize::from(!explanation.fits);
-        let best = explanation
-            .hits
-            .iter()
-            .map(|hit| hit.fused)
-            .fold(0.0, f32::max);
-        hopeless_scores.push(best);
-        if std::env::args().any(|argument| argument == "--verbose") {
-            let first = explanation.hits.first().map_or(String::new(), |h| {
-                format!("{}/{}", h.hit.server, h.hit.tool)
-            });
-            println!("  {best:.3}  {query:45} {first}");
+        })
+    };
+    let told = |query: &str, fits: bool, hits: &[Explained]| {
+        let first = hits.first().map_or(String::new(), |best| {
+            format!("{:.3} {}/{}", best.fused, best.hit.server, best.hit.tool)
+        });
+        println!(
+            "  {:7} {query:45} {first}",
+            if fits { "fits" } else { "refused" }
+        );
+    };
+    for (name, hopeless) in HOPELESS {
+        let mut refused = 0;
+        for query in hopeless.lines() {
+            let explanation = explained(query)?;
+            refused += usize::from(!explanation.fits);
+            if is_verbose {
+                told(query, explanation.fits, &explanation.hits);
+            }
         }
+        let all = hopeless.lines().count();
+        println!("nothing fits: said of {refused} of {all} queries that no tool serves ({name})");
     }
-    let tools: HashSet<(&str, &str)> = corpus
-        .iter()
-        .map(|d| (d.server.as_str(), d.tool.as_str()))
-        .collect();
+    let tools: HashSet<(&str, &str)> = corpus.iter().map(names).collect();
+    let (mut served, mut lost) = (0, 0);
     for query in queries {
-        let is_there =
-            |label: &Label| tools.contains(&(label.server.as_str(), label.tool.as_str()));
-        if !query
+        let right: HashSet<(&str, &str)> = query
             .relevant
             .iter()
-            .any(|label| label.grade >= 2 && is_there(label))
-        {
+            .map(|label| (label.server.as_str(), label.tool.as_str()))
+            .collect();
+        let is_there = |label: &Label| {
+            label.grade >= 2 && tools.contains(&(label.server.as_str(), label.tool.as_str()))
+        };
+        if !query.relevant.iter().any(is_there) {
             continue;
         }
-        let is_good = |hit: &Hit| {
-            query
-                .relevant
-                .iter()
-                .any(|l| l.server == hit.server.as_str() && l.tool == hit.tool.as_str())
+        let explanation = explained(&query.query)?;
+        let is_good = |explained: &Explained| {
+            let Hit { server, tool, .. } = &explained.hit;
+            right.contains(&(server.as_str(), tool.as_str()))
         };
-        let explanation = search.explain(&Request {
-            query: &query.query,
-            limit: 5,
-            server: None,
-            without: &[],
-        })?;
-        if explanation
-            .hits
-            .iter()
-            .any(|explained| is_good(&explained.hit))
-        {
-            let score = |explained: &Explained| {
-                if explained.is_named {
-                    f32::MAX
-                } else {
-                    explained.fused
-                }
-            };
-            good_scores.extend(explanation.hits.iter().map(score).reduce(f32::max));
+        if explanation.hits.iter().any(is_good) {
+            served += 1;
             lost += usize::from(!explanation.fits);
+            if is_verbose && !explanation.fits {
+                told(&query.query, false, &explanation.hits);
+            }
         }
     }
-    let below = |scores: &[f32], cut: f32| scores.iter().filter(|score| **score < cut).count();
     println!(
-        "nothing fits: said of {refused} of {} queries that no tool serves, and of {lost} of {} that one serves; \
-         by the score that the best hit must reach:",
-        hopeless.len(),
-        good_scores.len()
+        "nothing fits: said of {lost} of {served} queries that one of the first five hits serves"
     );
-    for cut in (20..46).step_by(2).map(|cut| f32::from(cut as u8) / 100.0) {
-        println!(
-            "  {cut:.2}: of {:2} of {} queries that no tool serves, {:2} of {} that one serves",
-            below(&hopeless_scores, cut),
-            hopeless.len(),
-            below(&good_scores, cut),
-            good_scores.len()
-        );
-    }
     Ok(())
 }
 
@@ -608,12 +597,12 @@ fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
     Ok(documents)
 }
 
-/// The first thousand tools that `mcpzip tools NAME --json --schemas` printed, in an order that does not follow the list.
-fn read_listed(path: &Path) -> anyhow::Result<Vec<Document>> {
+/// At most `most` of the tools that `mcpzip tools NAME --json --schemas` printed, in an order that does not follow the list.
+fn read_listed(path: &Path, most: usize) -> anyhow::Result<Vec<Document>> {
     let mut listed: Vec<Listed> = serde_json::from_str(&fs::read_to_string(path)?)?;
     listed.sort_by_key(|tool| ToolHash::of(tool.definition.get().as_bytes()));
     let mut documents = Vec::new();
-    for tool in listed.iter().take(MOST_OTHERS) {
+    for tool in listed.iter().take(most) {
         let server = ServerName::new(&tool.server)?;
         let definition = Definition::parse(&tool.definition)
             .map_err(|error| anyhow::anyhow!("{}: {error}", tool.server))?;
