@@ -1,4 +1,4 @@
-//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect` or `secret migrate` changed.
+//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect`, `add --force` or `secret migrate` changed.
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use crate::clients::{JournalError, Restored, RunState, Summary};
   mcpzip undo
   mcpzip undo --list
 
-Changes of mcpzip's own configuration by `add`, `remove`, `enable` and `disable` are not among the runs.")]
+Of mcpzip's own configuration, `add --force` is among the runs; a server that `add` added, and changes by `remove`, `enable` and `disable` are not.")]
 pub(super) struct Arguments {
     /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]
