@@ -17,13 +17,17 @@ pub(super) fn wrap(text: &str, width: usize) -> String {
     each_line(text, width, |line| indent(line) + HANG)
 }
 
-/// Prints `head` and `body` on one line. Continuation lines are aligned with the body unless the head is too wide.
+/// Prints `head` and `body` on one line. Continuation lines are aligned with the body unless the head is too wide, or a word of the body.
 pub(super) fn wrap_row(head: &str, body: &str, width: usize) -> String {
     let column = measure_text_width(head);
-    let hang = if column <= width * 2 / 5 {
-        column
-    } else {
-        indent(head) + 2 * HANG
+    let least = indent(head) + 2 * HANG;
+    let longest = body.split([' ', '\n']).map(measure_text_width).max();
+    let longest = longest.unwrap_or(0);
+    // A word that is too wide in any case is broken by the terminal.
+    let is_word_too_wide = column + longest > width && least + longest <= width;
+    let hang = match column <= width * 2 / 5 && !is_word_too_wide {
+        true => column,
+        false => least,
     };
     each_line(&format!("{head}{body}"), width, |_| hang)
 }
@@ -100,6 +104,10 @@ mod tests {
         assert_eq!(
             wrap_row("a-long-name  ", "one two three", 20),
             "a-long-name  one two\n    three"
+        );
+        assert_eq!(
+            wrap_row("name  ", "used by a-longer-word", 17),
+            "name  used by\n    a-longer-word"
         );
     }
 }
