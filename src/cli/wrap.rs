@@ -67,7 +67,8 @@ fn one_line(line: &str, width: usize, hang: usize) -> String {
         }
         text.push_str(word);
         used += length;
-        (gap, has_word) = (1, true);
+        // A colour alone is no word.
+        (gap, has_word) = (1, has_word || length > 0);
     }
     text
 }
@@ -88,6 +89,8 @@ mod tests {
             "\u{1b}[2m  one\n    two\u{1b}[0m"
         );
         assert_eq!(wrap("short  and  spaced", 40), "short  and  spaced");
+        let long = "\u{1b}[2m  a-word-that-is-long\u{1b}[0m";
+        assert_eq!(wrap(long, 9), long);
         assert_eq!(wrap("first\nsecond line", 8), "first\nsecond\n  line");
         assert_eq!(
             wrap("\u{1b}[1mone\u{1b}[0m two three", 7),

@@ -76,7 +76,11 @@ impl Known {
             .map(|word| meaning(word, named.cwd, home, self.changes_files))
             .collect();
         words.extend(named.cwd.map(|cwd| Word::File(cwd.to_owned())));
-        let is_around = |path: &Path, inner: &Path| inner.starts_with(path);
+        // A sandbox opens what a link leads to, too.
+        let is_around = |path: &Path, inner: &Path| {
+            let real = path.canonicalize();
+            inner.starts_with(path) || real.is_ok_and(|real| inner.starts_with(real))
+        };
         for word in words {
             match word {
                 Word::Other => {}
@@ -124,7 +128,7 @@ fn meaning(word: &str, cwd: Option<&Path>, home: Option<&Path>, changes_files: b
         return Word::Other;
     }
     match path.canonicalize() {
-        // Its own name, as the server gets it. A sandbox opens what it leads to, too.
+        // Its own name, as the server gets it.
         Ok(real) if real.is_dir() || real.is_file() => Word::File(path.components().collect()),
         Ok(_) => Word::TooMuch,
         // The server may make it.

@@ -289,7 +289,7 @@ fn a_command_that_is_refused_has_a_line_however_its_arguments_are_given() {
         &["{}"][..],
         &["--name", "x"],
         &["--", "--name", "x"],
-        &["--no-daemon", "--name", "x"],
+        &["--alone", "--name", "x"],
         &[],
     ];
     for (made, arguments) in (1..).zip(all) {

@@ -143,9 +143,10 @@ fn the_list_has_the_file_of_secrets_too() {
     let setup = setup();
     setup.save();
     let config = std::fs::read_to_string(setup.config_path()).unwrap();
-    let entry = r#""mcpServers": {"plain": {"command": "x", "disabled": true, "env": {"A": "${IN_FILE}", "B": "$${UNUSED}"}},"#;
-    let config = config.replacen("\"mcpServers\": {", entry, 1);
-    std::fs::write(setup.config_path(), config).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let env = json!({ "A": "${IN_FILE}", "B": "$${UNUSED}" });
+    config["mcpServers"]["plain"] = json!({ "command": "x", "disabled": true, "env": env });
+    std::fs::write(setup.config_path(), config.to_string()).unwrap();
     let path = setup.config_path().with_extension("secrets.json");
     let values = json!({ "IN_FILE": "hidden-value-1", "UNUSED": "hidden-value-2" });
     std::fs::write(&path, values.to_string()).unwrap();
