@@ -3,11 +3,11 @@
 //! An event is built only if it is stored or has a listener. Nothing waits for a slow listener: it loses events, and
 //! gets the number of lost ones.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::time::SystemTime;
+use std::time::{Instant, SystemTime};
 
 use parking_lot::Mutex;
 use serde::Serialize;
@@ -81,7 +81,7 @@ pub(crate) enum Event {
     },
     /// The daemon does not serve HTTP clients any more.
     HttpStopped { url: String },
-    /// A call was sent to its server. Calls are reported only while there is a listener, and are not kept.
+    /// A call was sent to its server. The events of calls are sent to listeners, and are not kept.
     CallBegan {
         call: u64,
         server: String,
@@ -94,7 +94,7 @@ pub(crate) enum Event {
         server: String,
         tool: String,
         session: Option<String>,
-        /// `ok`, `tool_error`, `refused`, `timeout` or `unavailable`.
+        /// `ok`, `tool_error`, `refused`, `timeout`, `unavailable` or `cancelled`.
         outcome: String,
         milliseconds: u64,
     },
@@ -128,6 +128,8 @@ struct History {
     kept: VecDeque<Arc<Numbered>>,
     /// The number of the newest event that is no longer kept.
     dropped: Option<u64>,
+    /// The beginnings of the calls in flight, by the numbers of the calls.
+    calls: BTreeMap<u64, Arc<Numbered>>,
 }
 
 /// Events of the past.
@@ -136,6 +138,8 @@ pub(crate) struct Past {
     pub(crate) events: Vec<Arc<Numbered>>,
     /// Whether some of the requested events are no longer kept.
     pub(crate) is_incomplete: bool,
+    /// The beginnings of the calls that are in flight, oldest first.
+    pub(crate) calls: Vec<Arc<Numbered>>,
     /// The number that the next event gets.
     pub(crate) next: u64,
 }
@@ -153,6 +157,17 @@ pub(crate) enum Heard {
 pub(crate) struct Listener {
     events: Arc<Events>,
     receiver: broadcast::Receiver<Arc<Numbered>>,
+}
+
+/// A call in flight, which is reported as ended when it is dropped.
+#[derive(Debug)]
+pub(crate) struct OpenCall {
+    events: Arc<Events>,
+    call: u64,
+    /// The event of its beginning.
+    began: Arc<Numbered>,
+    start: Instant,
+    outcome: &'static str,
 }
 
 /// The source of a session's events.
@@ -183,31 +198,14 @@ impl Events {
     /// Keeps an event, and sends it to the listeners. `event` is called only if the event is kept or has a listener.
     pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
         if self.most > 0 || self.is_heard() {
-            self.send(event(), true);
+            self.send(event());
         }
     }
 
-    /// Sends an event to the listeners without keeping it. `event` is called only if there is a listener.
-    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        if self.is_heard() {
-            self.send(event(), false);
-        }
-    }
-
-    fn send(&self, event: Event, is_kept: bool) {
-        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let time = since.map_or(0, |since| {
-            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-        });
+    fn send(&self, event: Event) {
         let mut history = self.history.lock();
-        let number = history.next;
-        history.next += 1;
-        let numbered = Arc::new(Numbered {
-            number,
-            time,
-            event,
-        });
-        if is_kept && self.most > 0 {
+        let numbered = history.number(event);
+        if self.most > 0 {
             if history.kept.len() == self.most {
                 history.dropped = history.kept.pop_front().map(|oldest| oldest.number);
             }
@@ -215,6 +213,31 @@ impl Events {
         }
         // Under the lock, so that events arrive in the order of their numbers. The send fails if there is no listener.
         let _ = self.sender.send(numbered);
+    }
+
+    /// Whether calls are reported: to a listener, or to one that may come.
+    fn reports_calls(&self) -> bool {
+        self.most > 0 || self.is_heard()
+    }
+
+    fn begin_call(&self, call: u64, event: Event) -> Arc<Numbered> {
+        let mut history = self.history.lock();
+        let numbered = history.number(event);
+        history.calls.insert(call, numbered.clone());
+        if self.is_heard() {
+            let _ = self.sender.send(numbered.clone());
+        }
+        numbered
+    }
+
+    /// `event` is called only if there is a listener.
+    fn end_call(&self, call: u64, event: impl FnOnce() -> Event) {
+        let mut history = self.history.lock();
+        history.calls.remove(&call);
+        if self.is_heard() {
+            let numbered = history.number(event());
+            let _ = self.sender.send(numbered);
+        }
     }
 
     /// The events that are kept, from the number `since` on.
@@ -237,11 +260,27 @@ impl Events {
 }
 
 impl History {
+    /// Gives an event its number and its time.
+    fn number(&mut self, event: Event) -> Arc<Numbered> {
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let time = since.map_or(0, |since| {
+            u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+        });
+        let number = self.next;
+        self.next += 1;
+        Arc::new(Numbered {
+            number,
+            time,
+            event,
+        })
+    }
+
     fn since(&self, since: u64) -> Past {
         let kept = self.kept.iter().filter(|one| one.number >= since);
         Past {
             events: kept.cloned().collect(),
             is_incomplete: self.dropped.is_some_and(|dropped| dropped >= since),
+            calls: self.calls.values().cloned().collect(),
             next: self.next,
         }
     }
@@ -278,9 +317,9 @@ impl Source {
         }
     }
 
-    /// Whether there is a listener.
-    pub(crate) fn is_heard(&self) -> bool {
-        self.events.is_heard()
+    /// Whether calls are reported.
+    pub(crate) fn reports_calls(&self) -> bool {
+        self.events.reports_calls()
     }
 
     /// Keeps and sends an event. `event` gets the session's id.
@@ -288,29 +327,58 @@ impl Source {
         self.events.note(|| event(self.session()));
     }
 
-    /// Reports the start of a call. Returns the call's number, or `None` without listeners.
-    pub(crate) fn call(&self, server: &str, tool: &str) -> Option<u64> {
-        if !self.is_heard() {
+    /// Reports the start of a call, if calls are reported. The call is in flight until the result is dropped.
+    pub(crate) fn call(&self, server: &str, tool: &str) -> Option<OpenCall> {
+        if !self.reports_calls() {
             return None;
         }
         let call = self.events.calls.fetch_add(1, Ordering::Relaxed);
-        self.events.tell(|| Event::CallBegan {
+        let began = Event::CallBegan {
             call,
             server: server.to_owned(),
             tool: tool.to_owned(),
             session: self.session(),
-        });
-        Some(call)
-    }
-
-    /// Reports the end of a call. `event` gets the session's id.
-    pub(crate) fn call_ended(&self, event: impl FnOnce(Option<String>) -> Event) {
-        self.events.tell(|| event(self.session()));
+        };
+        Some(OpenCall {
+            began: self.events.begin_call(call, began),
+            events: self.events.clone(),
+            call,
+            start: Instant::now(),
+            outcome: "cancelled",
+        })
     }
 
     /// The session's id. It stays when another process takes the session over.
     pub(crate) fn session(&self) -> Option<String> {
         self.session.as_deref().map(str::to_owned)
+    }
+}
+
+impl OpenCall {
+    /// Ends the call with an outcome. Without it, the call counts as cancelled.
+    pub(crate) fn end(mut self, outcome: &'static str) {
+        self.outcome = outcome;
+    }
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        self.events.end_call(self.call, || match &self.began.event {
+            Event::CallBegan {
+                call,
+                server,
+                tool,
+                session,
+            } => Event::CallEnded {
+                call: *call,
+                server: server.clone(),
+                tool: tool.clone(),
+                session: session.clone(),
+                outcome: self.outcome.to_owned(),
+                milliseconds: u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
+            },
+            other => other.clone(),
+        });
     }
 }
 
@@ -328,12 +396,38 @@ mod tests {
     fn nothing_is_built_that_is_neither_kept_nor_heard() {
         let events = Events::new(0);
         events.note(|| panic!("it is kept nowhere"));
-        events.tell(|| panic!("there is no listener"));
+        let calls = Source::new(events.clone(), None);
+        assert!(calls.call("s", "t").is_none());
         let (_, listener) = events.listen(None);
         assert!(events.is_heard());
         drop(listener);
         events.note(|| panic!("the listener is gone"));
-        Events::new(3).tell(|| panic!("calls are not kept"));
+    }
+
+    #[tokio::test]
+    async fn a_late_listener_gets_the_calls_in_flight_and_how_they_end() {
+        let events = Events::new(3);
+        let source = Source::new(events.clone(), Some("1"));
+        source.call("s", "quick").unwrap().end("ok");
+        let (slow, dropped) = (source.call("s", "slow"), source.call("s", "dropped"));
+        let (past, mut listener) = events.listen(None);
+        let tool = |event: &Event| match event {
+            Event::CallBegan { tool, .. } => (tool.clone(), "began".to_owned()),
+            Event::CallEnded { tool, outcome, .. } => (tool.clone(), outcome.clone()),
+            other => panic!("{other:?}"),
+        };
+        let calls: Vec<_> = past.calls.iter().map(|one| tool(&one.event).0).collect();
+        assert_eq!(calls, ["slow", "dropped"]);
+        assert!(past.events.is_empty(), "calls are not kept");
+        slow.unwrap().end("ok");
+        drop(dropped);
+        for (name, outcome) in [("slow", "ok"), ("dropped", "cancelled")] {
+            let Heard::Event(event) = listener.next().await else {
+                panic!("nothing was lost")
+            };
+            assert_eq!(tool(&event.event), (name.to_owned(), outcome.to_owned()));
+        }
+        assert!(events.since(0).calls.is_empty());
     }
 
     #[test]

@@ -5,21 +5,21 @@ use std::io::Read as _;
 use std::path::{Path, is_separator};
 
 use clap::{Args, ValueEnum};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::completions;
 use super::diagnostics::Exit;
-use super::migrate::older_note;
+use super::migrate::{diff_lines, older_note};
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::trial::Trial;
-use crate::clients::starts_mcpzip;
+use crate::clients::{BeforeChange, Journal, starts_mcpzip};
 use crate::config::{
     Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Trust,
     change_servers, restrictions, secret_arguments, secret_parameters,
 };
 use crate::files;
-use crate::sandbox::known;
+use crate::sandbox::{Named, Proposal, known};
 use crate::secret::is_secret_name;
 use crate::sources::described_servers;
 use crate::text::variable_name;
@@ -198,6 +198,7 @@ impl Addition<'_> {
             Change::Add(self.entry.clone())
         };
         let changes = [(name.to_owned(), change)];
+        let whole = BeforeChange::of(file);
         let before = RefCell::new(Vec::new());
         let changed = change_servers(
             file,
@@ -209,7 +210,7 @@ impl Addition<'_> {
                 *before.borrow_mut() = restrictions(document, name);
                 match change {
                     Change::Add(_) if is_taken => Err(Refusal::NotPermitted(
-                        "there is a server of this name already; `--force` replaces it".into(),
+                        "there is a server of this name already; `--force` replaces it, and `mcpzip undo` puts it back".into(),
                     )),
                     _ => Ok(()),
                 }
@@ -228,6 +229,23 @@ impl Addition<'_> {
                 faint(file.display())
             ));
         }
+        let replaced = match changed.was_there[0] {
+            true => whole.edit_of(name, file),
+            false => None,
+        };
+        let run = replaced.as_ref().map(|replaced| {
+            let journal = Journal::new(&paths.state_dir);
+            replaced.record(&format!("add {name} --force"), &journal)
+        });
+        let run = run.transpose().map_err(anyhow::Error::from)?;
+        if let (Some(replaced), Some(run)) = (&replaced, &run)
+            && !output.is_json()
+        {
+            diff_lines(&replaced.diff(), output);
+            output.line(faint(format!(
+                "`mcpzip undo` puts the replaced entry back (run {run})"
+            )));
+        }
         let mut hints = self.hints;
         hints.extend(kept_hint(name, &before.into_inner(), &self.entry, file));
         hints.extend(changed.config.warnings_about(name));
@@ -243,7 +261,7 @@ impl Addition<'_> {
         };
         if output.is_json() {
             let check = trial.as_ref().map(Trial::to_json);
-            output.json(&json!({ "server": name, "file": file, "change": done, "check": check, "hints": hints }));
+            output.json(&json!({ "server": name, "file": file, "change": done, "undo": run, "check": check, "hints": hints }));
         } else if let Some(trial) = &trial {
             trial.show(name, output);
         }
@@ -421,7 +439,8 @@ impl Arguments {
             if self.cli {
                 entry.json("cli", json!(true).to_string());
             }
-            hints.extend(self.network_hint(first, rest));
+            let cwd = self.absolute_cwd()?;
+            hints.extend(self.sandbox_hint(first, rest, (&env, cwd.as_deref()), environment));
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
                 format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
             }));
@@ -523,15 +542,31 @@ impl Arguments {
         }
     }
 
-    /// A hint that the tools of a package need the network, which its sandbox does not have.
-    fn network_hint(&self, command: &str, args: &[String]) -> Option<String> {
+    /// A hint that the tools of a package need the network, or files that the entry names, which its sandbox does not have.
+    fn sandbox_hint(
+        &self,
+        command: &str,
+        args: &[String],
+        (env, cwd): (&[(String, String)], Option<&str>),
+        environment: &Environment,
+    ) -> Option<String> {
         let sandbox = self.sandbox.as_deref()?;
-        let known = known(&PackageRun::of(command, args)?)?;
-        (known.needs_network && !sandbox.contains("network")).then(|| {
+        let package = PackageRun::of(command, args)?;
+        let known = known(&package)?;
+        let values: Vec<&str> = env.iter().map(|(_, value)| value.as_str()).collect();
+        let named = Named {
+            args: &package.args,
+            values: &values,
+            cwd: cwd.map(Path::new),
+        };
+        let home = environment.home();
+        let proposal = known.proposal(named, home.as_deref(), &[])?;
+        let missing = missing_in(sandbox, &proposal, home.as_deref());
+        (!missing.is_empty()).then(|| {
             format!(
-                "the tools of `{}` need the network, which its sandbox does not have; `--sandbox '{}'` gives it",
+                "the tools of `{}` need {}, which its sandbox does not have; `--sandbox '{proposal}'` gives it",
                 known.package,
-                known.value()
+                missing.join(" and ")
             )
         })
     }
@@ -549,6 +584,35 @@ impl Arguments {
             || self.description.is_some()
             || self.timeout.is_some()
     }
+}
+
+/// The parts of `proposal` that the written `sandbox` does not open.
+fn missing_in(sandbox: &str, proposal: &Proposal, home: Option<&Path>) -> Vec<String> {
+    let written = serde_json::from_str(sandbox).unwrap_or(Value::Null);
+    let preset = written["preset"].as_str().unwrap_or(sandbox);
+    let lists = ["read", "write"].into_iter();
+    let opened = lists.flat_map(|key| written[key].as_array().into_iter().flatten());
+    let opened = opened.filter_map(|path| {
+        let path = path.as_str()?;
+        Some(match (path.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => std::path::absolute(path).ok()?,
+        })
+    });
+    let mut opened: Vec<std::path::PathBuf> = opened.collect();
+    let mut missing = Vec::new();
+    if proposal.has_network && written["network"] != "all" {
+        missing.push("the network".to_owned());
+    }
+    if preset == "project" {
+        opened.extend(std::path::absolute("."));
+    } else if proposal.has_project {
+        missing.push("the directory of the session".to_owned());
+    }
+    let is_closed = |file: &&std::path::PathBuf| !opened.iter().any(|path| file.starts_with(path));
+    let files = proposal.files().filter(is_closed);
+    missing.extend(files.map(|file| format!("`{}`", file.display())));
+    missing
 }
 
 /// The advice to name the URL of the interface that a file describes, with the URLs that it names.
@@ -638,19 +702,35 @@ pub(super) fn pairs(
 /// Rejects a URL without its scheme, such as `mcp.linear.app/mcp`, which would be a program of that name.
 fn check_program(program: &str, environment: &Environment) -> Result<(), Exit> {
     let host = program.split_once('/').map_or(program, |(host, _)| host);
+    let is_number = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if !host.is_empty() && is_number(port) => (host, Some(port)),
+        _ => (host, None),
+    };
     // The last part of a host is a word, that of `python3.12` is not.
     let is_word = |last: &str| !last.is_empty() && last.chars().all(char::is_alphabetic);
     let last = host.rsplit_once('.').map(|(_, last)| last);
-    let is_host = !host.starts_with(['.', '~', '$']) && last.is_some_and(is_word);
+    let is_host = port.is_some() || host == "localhost" || last.is_some_and(is_word);
     let path = environment.get("PATH").unwrap_or_default();
     let is_program =
         Path::new(program).exists() || find_program(program, path, environment).is_some();
-    match is_host && !is_program {
-        true => Err(Exit::bad_usage(format!(
-            "there is no program `{program}`; if it is a URL, write `https://{program}`"
-        ))),
-        false => Ok(()),
+    if !is_host || host.starts_with(['.', '~', '$']) || is_program {
+        return Ok(());
     }
+    let scheme = match is_here(host) {
+        true => "http",
+        false => "https",
+    };
+    Err(Exit::bad_usage(format!(
+        "there is no program `{program}`; if it is a URL, write `{scheme}://{program}`"
+    )))
+}
+
+/// Whether a host is this machine, whose servers seldom have a certificate.
+fn is_here(host: &str) -> bool {
+    let address = host.trim_start_matches('[').trim_end_matches(']');
+    let address = address.parse::<std::net::IpAddr>();
+    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
 /// Makes a program's path absolute. A relative path means the user's directory here, but the file's directory in the

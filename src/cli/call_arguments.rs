@@ -13,6 +13,7 @@ use tokio::io::AsyncReadExt as _;
 
 use super::diagnostics::Exit;
 use crate::app::App;
+use crate::proxy::Failure;
 use crate::text::nearest;
 use crate::tool::{Definition, Parameter};
 
@@ -235,16 +236,55 @@ fn is_readable() -> bool {
     false
 }
 
+/// The reason why there is no call.
+enum Refused {
+    /// The arguments cannot be read, or are not the tool's.
+    Arguments(Exit),
+    /// The tool cannot be called, which is recorded, or another process is to call it.
+    Call(Exit),
+}
+
+impl From<Exit> for Refused {
+    fn from(exit: Exit) -> Self {
+        Self::Arguments(exit)
+    }
+}
+
+impl From<anyhow::Error> for Refused {
+    fn from(error: anyhow::Error) -> Self {
+        Self::Arguments(error.into())
+    }
+}
+
 /// The arguments as JSON: from the given text, the flags, or a pipe. An open, silent pipe does not block the call. It
 /// counts as no arguments only if the call cannot change anything.
 ///
 /// # Errors
-/// When they are not JSON, or do not match the tool's parameters.
+/// When they are not JSON, or do not match the tool's parameters. The audit log then has the refused call.
 pub(super) async fn read(
     tool: &str,
     source: Source<'_>,
     app: &App,
 ) -> Result<Option<Box<RawValue>>, Exit> {
+    let refused = match unrecorded(tool, source, app).await {
+        Ok(json) => return Ok(json),
+        Err(Refused::Call(exit)) => return Err(exit),
+        Err(Refused::Arguments(exit)) => exit,
+    };
+    let view = app.proxy().unscoped();
+    let reason = "its arguments cannot be read";
+    let failure = Failure::Unreadable { reason };
+    match app.proxy().tools.refused(&view, None, tool, failure) {
+        Failure::Unreadable { .. } => Err(refused),
+        unwritten => Err(Exit::of_call(&unwritten, &view)),
+    }
+}
+
+async fn unrecorded(
+    tool: &str,
+    source: Source<'_>,
+    app: &App,
+) -> Result<Option<Box<RawValue>>, Refused> {
     let Source {
         words,
         flags,
@@ -252,18 +292,19 @@ pub(super) async fn read(
         own,
     } = source;
     if let Some(option) = own.iter().find(|option| option.is_misplaced(words)) {
-        return Err(Exit::failed(option.advice(tool, flags)));
+        return Err(Exit::failed(option.advice(tool, flags)).into());
     }
     let text = match words {
         [] => None,
         [text] => Some(text.as_str()),
-        words => return Err(several(words)),
+        words => return Err(several(words).into()),
     };
     let text = match text {
         Some(text) if !flags.is_empty() => {
             return Err(Exit::failed(format!(
                 "give the arguments as JSON or as flags, not both: `{text}` belongs to no flag"
-            )));
+            ))
+            .into());
         }
         Some("-") => match input {
             Some(Input::Text(text)) => Some(text.clone()),
@@ -279,7 +320,7 @@ pub(super) async fn read(
             Some(Input::Text(text)) => Some(text.clone()).filter(|text| !text.trim().is_empty()),
             Some(Input::Terminal) => None,
             Some(Input::Silent) if is_harmless(tool, app).await? => None,
-            Some(Input::Silent) => return Err(Exit::needs_own_process()),
+            Some(Input::Silent) => return Err(Refused::Call(Exit::needs_own_process())),
             None if std::io::stdin().is_terminal() => None,
             None => from_pipe(tool, app).await?,
         },
@@ -288,7 +329,7 @@ pub(super) async fn read(
         text.map(|text| match serde_json::from_str::<&RawValue>(&text) {
             Ok(json) => Ok(RawValue::from_string(on_one_line(json.get()))
                 .context("the arguments are not JSON")?),
-            Err(error) => Err(not_json(&text, &error)),
+            Err(error) => Err(not_json(&text, &error).into()),
         });
     json.transpose()
 }
@@ -363,7 +404,7 @@ fn on_one_line(json: &str) -> String {
     json.replace(['\n', '\r'], " ")
 }
 
-async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
+async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Refused> {
     // One handle for both reads, because it keeps the bytes of a read that timed out.
     let mut stdin = tokio::io::stdin();
     if let Some(text) = from_stdin(&mut stdin, Some(SHORT_WAIT)).await? {
@@ -377,12 +418,13 @@ async fn from_pipe(tool: &str, app: &App) -> Result<Option<String>, Exit> {
         None => Err(Exit::failed(format!(
             "`{tool}` was not called: stdin is open and gave nothing for {WAIT:?}. Give the arguments (`{{}}` for none), `-` to wait for \
              stdin, or `< /dev/null`"
-        ))),
+        ))
+        .into()),
     }
 }
 
 /// Whether a call without arguments cannot change anything.
-async fn is_harmless(tool: &str, app: &App) -> Result<bool, Exit> {
+async fn is_harmless(tool: &str, app: &App) -> Result<bool, Refused> {
     let json = definition(tool, app).await?;
     Ok(Definition::parse(&json).is_ok_and(|definition| {
         definition.parameters.is_empty() || definition.hints.read_only == Some(true)
@@ -441,11 +483,14 @@ pub(super) async fn advice(tool: &str, own: &[OwnOption], app: &App) -> Option<S
 }
 
 /// The definition of a tool that is to be called. Its server is listed first if it is not in the catalog.
-async fn definition(tool: &str, app: &App) -> Result<Box<RawValue>, Exit> {
+async fn definition(tool: &str, app: &App) -> Result<Box<RawValue>, Refused> {
     let view = app.proxy().unscoped();
     let tools = &app.proxy().tools;
     let described = tools.describe(&view, tool).await;
-    let refused = |failure| Exit::of_call(&tools.refused(&view, None, tool, failure), &view);
+    let refused = |failure| {
+        let failure = tools.refused(&view, None, tool, failure);
+        Refused::Call(Exit::of_call(&failure, &view))
+    };
     let (_, json) = described.map_err(refused)?;
     Ok(json)
 }
@@ -477,9 +522,12 @@ fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
 
 /// Builds the arguments object from flags. The values stay text; the call's argument check converts them to the
 /// schema's types.
-async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawValue>, Exit> {
+async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawValue>, Refused> {
     let json = definition(tool, app).await?;
     let definition = Definition::parse(&json).context("the tool's definition cannot be used")?;
+    if definition.parameters.is_empty() && !takes_others(&definition) {
+        return Err(takes_nothing(tool, &given).into());
+    }
     let mut values: Map<String, Value> = Map::new();
     for (flag, value) in given {
         let parameter = parameter(tool, &flag, &definition.parameters)?;
@@ -489,7 +537,8 @@ async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawV
             (None, Some(parameter)) if !takes_none(parameter) => {
                 return Err(Exit::bad_usage(format!(
                     "`--{name}` of `{tool}` needs a value, such as `--{name} x`"
-                )));
+                ))
+                .into());
             }
             (None, _) => Value::Bool(true),
         };
@@ -509,7 +558,29 @@ async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawV
     Ok(serde_json::value::to_raw_value(&values).context("the arguments are not JSON")?)
 }
 
-/// The parameter of a flag, ignoring letter case, `-` and `_`. `None` if the tool declares no parameters.
+/// Whether a tool that names no parameters may take some: its schema describes them in another way.
+fn takes_others(definition: &Definition<'_>) -> bool {
+    let schema = definition.input_schema.map(RawValue::get);
+    let schema: Option<Value> = schema.and_then(|schema| serde_json::from_str(schema).ok());
+    let members = schema.as_ref().and_then(Value::as_object).into_iter();
+    members.flatten().any(|(key, value)| match key.as_str() {
+        "additionalProperties" => *value != Value::Bool(false),
+        "patternProperties" | "allOf" | "anyOf" | "oneOf" | "if" | "$ref" | "$dynamicRef" => true,
+        _ => false,
+    })
+}
+
+/// The error for flags of a tool without parameters.
+fn takes_nothing(tool: &str, given: &[Given]) -> Exit {
+    let names = given.iter().map(|(name, _)| format!("`--{name}`"));
+    let names: Vec<String> = names.collect();
+    Exit::bad_usage(format!(
+        "`{tool}` takes no parameters, so {} cannot be given to it: `mcpzip call {tool}` calls it. Arguments in JSON are sent as they are",
+        names.join(", ")
+    ))
+}
+
+/// The parameter of a flag, ignoring letter case, `-` and `_`. `None` if the tool names no parameters.
 fn parameter<'p, 'd>(
     tool: &str,
     flag: &str,

@@ -196,7 +196,7 @@ pub(super) fn run_disconnect(
     output: &Output,
 ) -> Result<(), Exit> {
     let location = arguments.location.find(machine)?;
-    match disconnect(&location, &machine.around).map_err(anyhow::Error::from)? {
+    match disconnect(&location, &machine.journal(), &machine.around).map_err(anyhow::Error::from)? {
         Disconnected::Already => {
             report(output, &location, &[], None, None, "is not connected");
             for other in other_scopes(&location, machine) {
@@ -207,10 +207,14 @@ pub(super) fn run_disconnect(
             }
         }
         Disconnected::Edit(edits, names, masker) => {
-            let words = if arguments.location.dry_run {
-                "would be disconnected"
-            } else {
-                "is disconnected"
+            let is_removed = edits.iter().any(Edit::is_removal);
+            let words = match (arguments.location.dry_run, is_removed) {
+                (true, false) => "would be disconnected",
+                (true, true) => {
+                    "would be disconnected; its file, which mcpzip made, would be removed"
+                }
+                (false, false) => "is disconnected",
+                (false, true) => "is disconnected; its file, which mcpzip made, is removed",
             };
             carry_out(
                 "disconnect",
@@ -232,7 +236,7 @@ fn other_scopes(here: &ConfigLocation, machine: &Machine) -> Vec<Scope> {
     let others = scopes.filter(|scope| *scope != here.scope);
     let is_connected = |scope: &Scope| {
         let other = location(here.client, *scope, machine);
-        let found = other.map(|other| disconnect(&other, &machine.around));
+        let found = other.map(|other| disconnect(&other, &machine.journal(), &machine.around));
         matches!(found, Some(Ok(Disconnected::Edit(..))))
     };
     others.filter(is_connected).collect()

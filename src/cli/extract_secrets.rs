@@ -114,7 +114,7 @@ fn apply(
                 "nothing was done: pass `--yes` to do it without asking, or `--dry-run` for a preview",
             ));
         }
-        let secrets = counted(extraction.stored.len(), "secret");
+        let secrets = counted(extraction.moved.len(), "secret");
         if !output.ask(&format!("Move {secrets}?"))? {
             output.note("nothing was done");
             return Ok(None);

@@ -244,6 +244,7 @@ pub(super) async fn log_in(
         return accounts.conclude(name, status, output).await.map_err(exit);
     }
     let (mut failed, mut are_unreachable, mut is_idle) = (Vec::new(), true, true);
+    let mut without_login = Vec::new();
     for (server, account) in accounts.all() {
         if account.has_command() {
             continue;
@@ -259,7 +260,11 @@ pub(super) async fn log_in(
             }
         }
         match one(account, &request, &browser, output).await {
-            Err(LoginError::NotOffered { .. } | LoginError::NoOAuth { .. }) => {}
+            Err(LoginError::NotOffered { .. }) => {}
+            Err(error @ LoginError::NoOAuth { .. }) => without_login.push(error.to_string()),
+            Err(error) if error.may_take_token() => without_login.push(format!(
+                "server `{server}`: {error}. Or `mcpzip login {server} --with-token` keeps a token that you make there"
+            )),
             outcome => {
                 is_idle = false;
                 let concluded = accounts.conclude(server.as_str(), outcome, output).await;
@@ -270,7 +275,11 @@ pub(super) async fn log_in(
             }
         }
     }
-    if failed.is_empty() && is_idle {
+    // Only a person can do something about these.
+    for server in &without_login {
+        output.note(server);
+    }
+    if failed.is_empty() && without_login.is_empty() && is_idle {
         output
             .note("no server needs a login; `mcpzip auth status` shows the logins that there are");
     }

@@ -1,19 +1,22 @@
-//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect` or `secret migrate` changed.
+//! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect`, `add --force` or `secret migrate` changed.
+
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
-use super::setup::Machine;
+use super::setup::{Machine, below_home};
 use crate::clients::{JournalError, Restored, RunState, Summary};
+use crate::config::secrets_file;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip undo
   mcpzip undo --list
 
-Changes of mcpzip's own configuration by `add`, `remove`, `enable` and `disable` are not among the runs.")]
+Of mcpzip's own configuration, `add --force` is among the runs; a server that `add` added, and changes by `remove`, `enable` and `disable` are not.")]
 pub(super) struct Arguments {
     /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]
@@ -58,7 +61,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             run.id
         ));
         for file in &run.files {
-            output.line(format!("  {}", file.display()));
+            output.line(format!("  {}", below_home(file, &machine.around.home)));
         }
         if arguments.dry_run {
             output.note("nothing was done");
@@ -97,13 +100,18 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             )),
             Restored::Back => good("deleted since; restored"),
         };
-        output.line(format!("{} {text}", strong(path.display())));
+        let path = below_home(path, &machine.around.home);
+        output.line(format!("{} {text}", strong(path)));
     }
     output.line(faint(format!(
         "run {id} is undone; backups are in {}",
         backups(machine, &id)
     )));
-    output.line("restart the clients whose files changed");
+    let config = &machine.paths.config_file;
+    let is_own = |path: &PathBuf| path == config || *path == secrets_file(config);
+    if !restored.iter().all(|(path, _)| is_own(path)) {
+        output.line("restart the clients whose files changed");
+    }
     Ok(())
 }
 
@@ -128,7 +136,7 @@ fn backups(machine: &Machine, id: &str) -> String {
         .list()
         .into_iter()
         .find(|run| run.id == id);
-    run.map(|run| run.backups.display().to_string())
+    run.map(|run| below_home(&run.backups, &machine.around.home))
         .unwrap_or_default()
 }
 
@@ -150,7 +158,8 @@ fn list(machine: &Machine, output: &Output) {
         output.line(format!("{}  {}  {state}", strong(&run.id), run.command));
         run.files
             .iter()
-            .for_each(|file| output.line(faint(format!("  {}", file.display()))));
+            .map(|file| below_home(file, &machine.around.home))
+            .for_each(|file| output.line(faint(format!("  {file}"))));
     }
 }
 

@@ -17,13 +17,17 @@ pub(super) fn wrap(text: &str, width: usize) -> String {
     each_line(text, width, |line| indent(line) + HANG)
 }
 
-/// Prints `head` and `body` on one line. Continuation lines are aligned with the body unless the head is too wide.
+/// Prints `head` and `body` on one line. Continuation lines are aligned with the body unless the head is too wide, or a word of the body.
 pub(super) fn wrap_row(head: &str, body: &str, width: usize) -> String {
     let column = measure_text_width(head);
-    let hang = if column <= width * 2 / 5 {
-        column
-    } else {
-        indent(head) + 2 * HANG
+    let least = indent(head) + 2 * HANG;
+    let longest = body.split([' ', '\n']).map(measure_text_width).max();
+    let longest = longest.unwrap_or(0);
+    // A word that is too wide in any case is broken by the terminal.
+    let is_word_too_wide = column + longest > width && least + longest <= width;
+    let hang = match column <= width * 2 / 5 && !is_word_too_wide {
+        true => column,
+        false => least,
     };
     each_line(&format!("{head}{body}"), width, |_| hang)
 }
@@ -63,7 +67,8 @@ fn one_line(line: &str, width: usize, hang: usize) -> String {
         }
         text.push_str(word);
         used += length;
-        (gap, has_word) = (1, true);
+        // A colour alone is no word.
+        (gap, has_word) = (1, has_word || length > 0);
     }
     text
 }
@@ -84,6 +89,8 @@ mod tests {
             "\u{1b}[2m  one\n    two\u{1b}[0m"
         );
         assert_eq!(wrap("short  and  spaced", 40), "short  and  spaced");
+        let long = "\u{1b}[2m  a-word-that-is-long\u{1b}[0m";
+        assert_eq!(wrap(long, 9), long);
         assert_eq!(wrap("first\nsecond line", 8), "first\nsecond\n  line");
         assert_eq!(
             wrap("\u{1b}[1mone\u{1b}[0m two three", 7),
@@ -100,6 +107,10 @@ mod tests {
         assert_eq!(
             wrap_row("a-long-name  ", "one two three", 20),
             "a-long-name  one two\n    three"
+        );
+        assert_eq!(
+            wrap_row("name  ", "used by a-longer-word", 17),
+            "name  used by\n    a-longer-word"
         );
     }
 }

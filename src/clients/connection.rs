@@ -2,8 +2,10 @@
 
 use super::cache::read_source;
 use super::edit::{Edit, PlanError};
+use super::journal::left_empty;
 use super::{
-    ConfigLocation, Launch, Node, Scope, Surroundings, allowed, entry, reading, references, secrets,
+    ConfigLocation, Journal, Launch, Node, Scope, Surroundings, Text, allowed, entry, reading,
+    references, secrets,
 };
 use crate::config::stored_secrets;
 use crate::secret::Masker;
@@ -107,30 +109,47 @@ pub(super) fn permission(
     }
 }
 
-/// Plans the removal of our entries at `location`, under any name.
+/// Plans the removal of our entries at `location`, under any name. A list that `journal` knows as made for them goes, too, and so does
+/// a file with nothing else.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
 pub(crate) fn disconnect(
     location: &ConfigLocation,
+    journal: &Journal,
     around: &Surroundings,
 ) -> Result<Disconnected, PlanError> {
     let source = read_source(&location.path, location.syntax)
         .map_err(PlanError::unreadable(&location.path))?;
     let names = own_entries(location, source.text.node());
     let mut text = source.text.clone();
-    let mut paths = Vec::new();
+    let (mut paths, mut is_own_file) = (Vec::new(), false);
     for name in &names {
         let failed = PlanError::edit(&location.path);
         entry::remove(&mut text, location, name).map_err(failed)?;
         paths.extend(entry::paths(text.node(), location, name));
+        let path = location.path_of(name);
+        let Some(before) = journal.before_adding(&location.path, &path) else {
+            continue;
+        };
+        is_own_file |= before.is_empty();
+        let before = Text::parse(location.syntax, &before);
+        let before = before.map_or(Node::Null, |before| before.node().clone());
+        while let Some(empty) = left_empty(text.node(), &before, &path) {
+            text.remove(&empty).map_err(failed)?;
+            paths.push(empty);
+        }
     }
     paths.sort();
     paths.dedup();
     let edit = Edit::at(location, &source, &text, paths);
-    let Some(edit) = edit else {
+    let Some(mut edit) = edit else {
         return Ok(Disconnected::Already);
     };
+    let rest: String = text.text().split_whitespace().collect();
+    if is_own_file && matches!(rest.as_str(), "" | "{}") {
+        edit = edit.removing();
+    }
     // The list is the user's, and so are the entries of the user's own file.
     let permission = match location.scope {
         Scope::User => allowed::removal(location.client, &names, around)?,

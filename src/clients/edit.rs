@@ -24,6 +24,8 @@ pub(crate) struct Edit {
     pub after: String,
     /// Whether other users must not read the file afterwards.
     pub(super) is_private: bool,
+    /// Whether the file is removed. `after` is empty then.
+    pub(super) is_removed: bool,
     /// Both contents for display, without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
@@ -139,10 +141,28 @@ impl Edit {
             before: source.before.clone(),
             after: after.text(),
             is_private: false,
+            is_removed: false,
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
         };
         (!edit.steps.is_empty()).then_some(edit)
+    }
+
+    /// The removal of the file in place of the edit.
+    pub(super) fn removing(self) -> Self {
+        let [before, _] = self.shown;
+        Self {
+            after: String::new(),
+            is_removed: true,
+            shown: [before, Arc::default()],
+            ..self
+        }
+    }
+
+    /// Whether the file is removed.
+    #[must_use]
+    pub(crate) const fn is_removal(&self) -> bool {
+        self.is_removed
     }
 
     /// The edit of a file of secrets: it becomes private, and no value is shown.

@@ -17,6 +17,8 @@ pub(crate) struct Extraction {
     pub literals: Literals,
     /// The secrets that are stored, by name.
     pub stored: Vec<(String, Secret<String>)>,
+    /// The secrets that leave the files: those, and the ones that are stored already.
+    pub moved: Vec<(String, Secret<String>)>,
     /// The paths of the texts that are hidden as secrets and stay in the configuration.
     pub staying: Vec<String>,
     /// The changed files, each secret before what refers to it.
@@ -54,6 +56,7 @@ impl Extraction {
             stored: added
                 .map(|(name, value)| (name.clone(), Secret::new(value.clone())))
                 .collect(),
+            moved: servers.stored().moved(),
             edits,
             masker: Masker::new(written.chain(servers.stored().secrets())),
         })

@@ -20,6 +20,7 @@ use super::lock::{Lock, exclusive};
 use super::{Client, Node, Syntax, Text, references};
 use crate::config::{link_target, secrets_file};
 use crate::files::{self, read_regular};
+use crate::secret::Secret;
 
 const RECORD: &str = "record.json";
 const VERSION: u32 = 1;
@@ -161,6 +162,46 @@ impl Journal {
         for edit in edits {
             check(edit)?;
         }
+        let (id, mut record) = self.begin(command, edits)?;
+        let directory = self.directory.join(&id);
+        for (number, edit) in edits.iter().enumerate() {
+            // A client without a lock may have written a moment ago.
+            let done = check(edit).and_then(|()| match (edit.is_removed, edit.is_private) {
+                (true, _) => take_out(&edit.path),
+                (_, true) => put_private(&edit.path, &edit.after),
+                (_, false) => put(&edit.path, &edit.after),
+            });
+            if let Err(error) = done {
+                for done in edits[..number].iter().rev() {
+                    match &done.before {
+                        Some(before) => put(&done.path, before)?,
+                        None => take_out(&done.path)?,
+                    }
+                }
+                // Nothing of the run remains.
+                let _ = fs::remove_dir_all(&directory);
+                return Err(error);
+            }
+        }
+        record.state = RunState::Done;
+        self.save(&id, &record)?;
+        Ok(id)
+    }
+
+    /// Records edits that another part of the program has made, and returns the run's name.
+    ///
+    /// # Errors
+    /// When the record cannot be written.
+    pub(crate) fn note(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
+        let _exclusive = exclusive(&self.directory).map_err(disk(&self.directory))?;
+        let (id, mut record) = self.begin(command, edits)?;
+        record.state = RunState::Done;
+        self.save(&id, &record)?;
+        Ok(id)
+    }
+
+    /// Writes the record of a run and its files.
+    fn begin(&self, command: &str, edits: &[Edit]) -> Result<(String, Record), JournalError> {
         let id = new_id();
         let directory = self.directory.join(&id);
         let mut record = Record {
@@ -195,33 +236,54 @@ impl Journal {
             });
         }
         self.save(&id, &record)?;
-        for (number, edit) in edits.iter().enumerate() {
-            // A client without a lock may have written a moment ago.
-            let done = check(edit).and_then(|()| match edit.is_private {
-                true => put_private(&edit.path, &edit.after),
-                false => put(&edit.path, &edit.after),
-            });
-            if let Err(error) = done {
-                for done in edits[..number].iter().rev() {
-                    match &done.before {
-                        Some(before) => put(&done.path, before)?,
-                        None => take_out(&done.path)?,
-                    }
-                }
-                // Nothing of the run remains.
-                let _ = fs::remove_dir_all(&directory);
-                return Err(error);
+        Ok((id, record))
+    }
+
+    /// The content of a file before the newest run that added a value at `step` and was not undone; an empty text if there was no
+    /// file. `None` if no run added it.
+    #[must_use]
+    pub(crate) fn before_adding(&self, path: &Path, step: &[String]) -> Option<String> {
+        self.ids().into_iter().rev().find_map(|id| {
+            let record = self.load(&id).ok()?;
+            let is_meant = record.state != RunState::Undone;
+            let mut files = record.files.into_iter().filter(|_| is_meant);
+            let file = files.find(|file| {
+                let mut steps = file.steps.iter();
+                file.path == path && steps.any(|one| one.path == step && one.before.is_none())
+            })?;
+            match file.before {
+                Some(name) => text_of(&self.backups(&id).join(name)).ok(),
+                None => Some(String::new()),
             }
-        }
-        record.state = RunState::Done;
-        self.save(&id, &record)?;
-        Ok(id)
+        })
     }
 
     /// The directory with the previous files of the run `id`.
     #[must_use]
     pub(crate) fn backups(&self, id: &str) -> PathBuf {
         self.directory.join(id)
+    }
+
+    /// The directories of runs, the oldest first, that have one of these secrets in a file: as it is, or as JSON has it.
+    #[must_use]
+    pub(crate) fn with_secrets(&self, secrets: &[&Secret<String>]) -> Vec<PathBuf> {
+        let forms = |secret: &&Secret<String>| {
+            let json = Node::text(secret.expose()).to_json();
+            let inner = json
+                .strip_prefix('"')
+                .and_then(|json| json.strip_suffix('"'));
+            let inner = inner.unwrap_or_default().to_owned();
+            [secret.expose().clone(), inner]
+        };
+        let written: Vec<String> = secrets.iter().flat_map(forms).collect();
+        let has_one = |path: &PathBuf| {
+            let text = text_of(path).unwrap_or_default();
+            written.iter().any(|secret| has_word(&text, secret))
+        };
+        let mut found = entries_of(&self.directory);
+        found.retain(|run| entries_of(run).iter().any(has_one));
+        found.sort();
+        found
     }
 
     /// All runs, the newest first, without damaged records.
@@ -347,13 +409,10 @@ impl Journal {
     }
 
     fn ids(&self) -> Vec<String> {
-        let entries = fs::read_dir(&self.directory)
-            .into_iter()
-            .flatten()
-            .flatten();
-        let runs = entries.filter(|entry| entry.path().join(RECORD).is_file());
+        let runs = entries_of(&self.directory).into_iter();
+        let runs = runs.filter(|run| run.join(RECORD).is_file());
         let mut ids: Vec<String> = runs
-            .filter_map(|entry| entry.file_name().into_string().ok())
+            .filter_map(|run| run.file_name()?.to_str().map(str::to_owned))
             .collect();
         ids.sort();
         ids
@@ -439,8 +498,8 @@ fn without(
     (Some(text.text()), kept)
 }
 
-/// The parents of `path` that are empty now and did not exist before, the deepest first.
-fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
+/// The deepest parent of `path` that is empty now and did not exist before.
+pub(super) fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<Vec<String>> {
     let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
     let is_left = |prefix: &&[String]| {
         before.at(prefix).is_none()
@@ -505,6 +564,22 @@ fn check(edit: &Edit) -> Result<(), JournalError> {
             path: edit.path.clone(),
         })
     }
+}
+
+/// Whether `text` has `word`, and not only as a part of a longer word.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_inside = |next: Option<char>| next.is_some_and(char::is_alphanumeric);
+    !word.is_empty()
+        && text.match_indices(word).any(|(at, _)| {
+            let (before, after) = (&text[..at], &text[at + word.len()..]);
+            !is_inside(before.chars().next_back()) && !is_inside(after.chars().next())
+        })
+}
+
+/// The paths in a directory; none if it cannot be read.
+fn entries_of(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// The text of a file of the journal.

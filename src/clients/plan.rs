@@ -74,6 +74,8 @@ pub(crate) struct SecretsPlan {
     pub literals: Literals,
     /// The secrets that move to the file of secrets.
     pub stored: Vec<(String, Secret<String>)>,
+    /// All secrets that leave a file: those, and the ones that are stored already.
+    pub moved: Vec<(String, Secret<String>)>,
     /// The secrets of our own files that move with them.
     pub own: Literals,
     /// The paths of the texts that are hidden as secrets and stay in our configuration, if those move.
@@ -94,6 +96,7 @@ impl SecretsPlan {
             twins,
             literals,
             stored: Vec::new(),
+            moved: Vec::new(),
             own: Vec::new(),
             staying: Vec::new(),
         };
@@ -106,6 +109,7 @@ impl SecretsPlan {
         let stored = added.map(|(name, value)| (name.clone(), Secret::new(value.clone())));
         Self {
             stored: stored.collect(),
+            moved: servers.stored().moved(),
             ..self
         }
     }

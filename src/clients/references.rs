@@ -51,7 +51,8 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
                 Some(end) => (&rest[..end + 3], &inner[..end], &inner[end + 1..]),
                 None => (rest, "", ""),
             };
-            match reference(style, inner, role) {
+            let is_whole = out.is_empty() && written.len() == text.len();
+            match reference(style, inner, role, is_whole) {
                 Reading::Variable(reference) => {
                     if out.ends_with('$') {
                         return Err(Unmovable::Dollar(written.to_owned()));
@@ -156,7 +157,8 @@ enum Reading {
     Literal,
 }
 
-fn reference(style: Style, inner: &str, role: Role) -> Reading {
+/// The meaning of `${inner}`, which may be the whole text.
+fn reference(style: Style, inner: &str, role: Role, is_whole: bool) -> Reading {
     let name = inner.split_once(":-").map_or(inner, |(name, _)| name);
     if inner.starts_with("input:") || name == "CLAUDE_PLUGIN_ROOT" || name == "CLAUDE_PLUGIN_DATA" {
         return Reading::ClientOnly;
@@ -182,7 +184,7 @@ fn reference(style: Style, inner: &str, role: Role) -> Reading {
         // be a shell's, which expands it.
         _ if !is_name(name) => Reading::Literal,
         Style::Shell | Style::Dollar => Reading::Variable(inner.to_owned()),
-        _ if role == Role::Value => Reading::Variable(inner.to_owned()),
+        _ if role == Role::Value && is_whole => Reading::Variable(inner.to_owned()),
         _ => Reading::Literal,
     }
 }

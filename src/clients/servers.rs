@@ -379,7 +379,26 @@ impl Servers {
             }
         }
         notes.extend(self.unlike_namesakes());
+        notes.extend(self.twice());
         notes
+    }
+
+    /// Notes about new servers that are equal to one with another name: agents would get each of their tools twice.
+    fn twice(&self) -> Vec<String> {
+        let is_renamed = |name: &String| self.renamed.iter().any(|(new, _)| new == name);
+        let new = self.all.iter().enumerate();
+        let new = new.filter(|(_, (name, _))| self.new.contains(name) && !is_renamed(name));
+        new.filter_map(|(at, (name, node))| {
+            let (other, _) = self.all[..at].iter().find(|(other, there)| {
+                let difference = self.stored.difference(&plain(there), &plain(node));
+                let is_equal = difference.is_some_and(|found| !found.is_open);
+                is_equal && !is_renamed(other) && there.get("projects") == node.get("projects")
+            })?;
+            Some(format!(
+                "`{name}` is `{other}` under another name, so its tools are there twice: `mcpzip remove {name}` removes one of them"
+            ))
+        })
+        .collect()
     }
 
     /// The program or URL of an entry, by which `trust` compares entries, too.

@@ -34,6 +34,8 @@ pub(super) struct Stored {
     destination: Destination,
     before: BTreeMap<String, String>,
     added: BTreeMap<String, String>,
+    /// The secrets that leave a file, also those that the destination has already.
+    moved: BTreeMap<String, String>,
     /// The variables of this process.
     around: Environment,
 }
@@ -123,6 +125,7 @@ impl Stored {
             destination: Destination::File,
             before: before.map_err(|error| PlanError::Secrets(Box::new(error)))?,
             added: BTreeMap::new(),
+            moved: BTreeMap::new(),
             around: around.clone(),
         })
     }
@@ -152,8 +155,9 @@ impl Stored {
         }
     }
 
-    /// Adds a value, unless the destination has it.
+    /// Adds a value that moves, unless the destination has it.
     fn keep(&mut self, name: String, value: String) {
+        self.moved.insert(name.clone(), value.clone());
         let is_there = match &self.destination {
             Destination::File => self.has(&name),
             Destination::Keyring(known) => known.contains_key(&name),
@@ -171,6 +175,14 @@ impl Stored {
     /// The secrets that are new.
     pub(super) const fn added(&self) -> &BTreeMap<String, String> {
         &self.added
+    }
+
+    /// The secrets that move, by the names that refer to them from then on.
+    pub(super) fn moved(&self) -> Vec<(String, Secret<String>)> {
+        let moved = self.moved.iter();
+        moved
+            .map(|(name, value)| (name.clone(), Secret::new(value.clone())))
+            .collect()
     }
 
     /// All stored values, which no output may show.

@@ -98,6 +98,17 @@ pub(super) fn variables(
     Ok(expanded)
 }
 
+/// The names of the variables that a text refers to.
+pub(super) fn variables_in(text: &str) -> Vec<String> {
+    let references = text.match_indices("${").filter_map(|(at, _)| {
+        let inner = &text[at + 2..];
+        let inner = &inner[..inner.find('}')?];
+        let name = inner.split_once(":-").map_or(inner, |(name, _)| name);
+        (is_variable_name(name) && !text[..at].ends_with('$')).then(|| name.to_owned())
+    });
+    references.collect()
+}
+
 /// `text` with a leading `~` or `~/` replaced. `None` if it has none, or no home directory is known.
 pub(super) fn home(text: &str, environment: &Environment) -> Option<String> {
     let rest = home_relative(text)?;

@@ -140,7 +140,7 @@ fn write_request(socket: &mut Blocking, method: &str, params: &str) -> io::Resul
 }
 
 /// Passes each event of the daemon to `heard` as JSON, until the daemon ends or `heard` returns false. Kept events from
-/// `since` on come first. Returns whether there was a daemon.
+/// `since` on come first, and the beginnings of the calls in flight. Returns whether there was a daemon.
 ///
 /// # Errors
 /// When the daemon cannot be reached, or its answer cannot be read.
@@ -161,8 +161,9 @@ pub(crate) fn listen(
         .map_err(Error::Silent)?;
     for line in BufReader::new(socket).lines().map_while(Result::ok) {
         let message: Message<'_> = serde_json::from_str(&line).map_err(Error::Message)?;
-        let past = message.result.map(|past| past.events).unwrap_or_default();
-        let mut events = past.into_iter().chain(message.params);
+        let past = message.result.into_iter();
+        let past = past.flat_map(|past| past.events.into_iter().chain(past.calls));
+        let mut events = past.chain(message.params);
         if !events.all(|event| heard(event.get())) {
             break;
         }
@@ -183,6 +184,8 @@ struct Message<'a> {
 struct Past<'a> {
     #[serde(borrow)]
     events: Vec<&'a RawValue>,
+    #[serde(borrow)]
+    calls: Vec<&'a RawValue>,
 }
 
 fn asked(socket: &mut Blocking, method: &str, params: &str) -> io::Result<String> {

@@ -168,6 +168,8 @@ pub(super) struct Kept {
     pub(super) events: Vec<Arc<Numbered>>,
     /// Whether some of the requested events are no longer kept.
     pub(super) is_incomplete: bool,
+    /// The events `call_began` of the calls that are in flight, oldest first. They are not among `events`.
+    pub(super) calls: Vec<Arc<Numbered>>,
     /// The number that the next event gets.
     pub(super) next: u64,
 }
@@ -508,11 +510,13 @@ fn kept(past: Past) -> String {
     let Past {
         events,
         is_incomplete,
+        calls,
         next,
     } = past;
     json(&Kept {
         events,
         is_incomplete,
+        calls,
         next,
     })
 }

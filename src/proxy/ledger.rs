@@ -254,9 +254,9 @@ impl<'a> CallEvent<'a> {
         outcome
     }
 
-    /// Writes the event of a call that is refused before its tool is looked for. Returns the failure to answer with.
+    /// Writes the event of a call that is refused before it is begun. Returns the failure to answer with.
     pub(super) fn refuse(self, failure: Failure) -> Failure {
-        let prepared = self.prepare(None, None);
+        let prepared = self.prepare(None, failure.tool());
         match self.end(prepared, Err(&failure)) {
             Ok(()) => failure,
             Err(unwritten) => unwritten,

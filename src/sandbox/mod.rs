@@ -33,7 +33,7 @@ use crate::files::create_private_directory;
 
 pub(crate) use container::{Container, of_engine};
 #[cfg(feature = "cli")]
-pub(crate) use known::known;
+pub(crate) use known::{Known, Named, Proposal, known};
 use mounts::Mounts;
 
 /// The time limit of a trial of a tool: bubblewrap takes some milliseconds, a daemon of containers up to seconds.

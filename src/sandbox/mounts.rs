@@ -43,7 +43,7 @@ pub(super) struct Around {
 pub(crate) const OWN_NAME: &str = "mcpzip";
 
 /// Directories that a sandbox makes itself.
-const OWN: &[&str] = &["/proc", "/dev", "/sys"];
+pub(super) const OWN: &[&str] = &["/proc", "/dev", "/sys"];
 
 impl<'a> Mounts<'a> {
     /// A sandbox with a data directory alone.

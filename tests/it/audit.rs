@@ -285,19 +285,74 @@ fn where_it_cannot_be_written_nothing_is_called() {
 #[test]
 fn a_command_that_is_refused_has_a_line_however_its_arguments_are_given() {
     let setup = setup();
-    for arguments in [&["{}"][..], &["--text", "x"], &["--", "--name", "x"], &[]] {
-        let all = [&["call", "hub__denied"], arguments].concat();
-        let refused = setup.run(&all);
+    let all = [
+        &["{}"][..],
+        &["--name", "x"],
+        &["--", "--name", "x"],
+        &["--alone", "--name", "x"],
+        &[],
+    ];
+    for (made, arguments) in (1..).zip(all) {
+        let refused = setup.run(&[&["call", "hub__denied"], arguments].concat());
         assert_ne!(refused.code, Some(0), "{refused}");
+        let mut refusals = lines(&setup);
+        refusals.retain(|line| line["outcome"] == "refused");
+        assert_eq!(refusals.len(), made, "{arguments:?}: {refusals:#?}");
+        let last = &refusals[made - 1];
+        assert_eq!(
+            (&last["server"], &last["tool"]),
+            (&json!("hub"), &json!("denied"))
+        );
+        assert!(last["rule"].is_string(), "{last}");
     }
-    let refusals: Vec<Value> = lines(&setup)
-        .into_iter()
-        .filter(|line| line["outcome"] == "refused")
-        .collect();
-    let named = refusals
-        .iter()
-        .filter(|line| line["tool"] == "hub__denied" || line["tool"] == "denied");
-    assert!(named.count() >= 3, "{refusals:#?}");
+}
+
+#[test]
+fn a_command_whose_arguments_cannot_be_read_has_a_line() {
+    let setup = setup();
+    for (made, arguments) in (1..).zip([
+        &["{"][..],
+        &["a", "b"],
+        &["{}", "--name", "x"],
+        &["--name", "x"],
+    ]) {
+        let refused = setup.run(&[&["call", "hub__echo"], arguments].concat());
+        assert_ne!(refused.code, Some(0), "{refused}");
+        let calls = calls(&setup);
+        assert_eq!(calls.len(), made, "{arguments:?}: {calls:#?}");
+        let last = &calls[made - 1];
+        assert_eq!(
+            (&last["kind"], &last["tool"]),
+            (&json!("refusal"), &json!("hub__echo"))
+        );
+    }
+    assert_eq!(setup.home().count("hub", "tools/call"), 0);
+}
+
+#[test]
+fn a_request_that_is_no_call_of_a_tool_is_a_refusal_with_a_line() {
+    let setup = setup();
+    let mut client = setup.connect();
+    for (tool, arguments) in [
+        ("execute_tool", r#"{"name":"hub__echo","timeout":0}"#),
+        ("execute_tool", r#"{"calls":[]}"#),
+        ("hub__echo", "{}"),
+    ] {
+        client.call(tool, arguments);
+    }
+    client.finish();
+    let calls = calls(&setup);
+    let tools: Vec<_> = calls.iter().map(|line| &line["tool"]).collect();
+    assert_eq!(
+        tools,
+        ["hub__echo", "execute_tool", "hub__echo"],
+        "{calls:#?}"
+    );
+    assert!(
+        calls.iter().all(|line| line["kind"] == "refusal"),
+        "{calls:#?}"
+    );
+    assert_eq!(setup.home().count("hub", "tools/call"), 0);
 }
 
 #[test]

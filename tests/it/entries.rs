@@ -144,6 +144,21 @@ fn an_entry_is_written_and_every_other_byte_stays() {
 }
 
 #[test]
+fn a_host_with_a_port_is_not_taken_for_a_program() {
+    let setup = home(FILE);
+    for (host, url) in [
+        ("localhost:8080", "`http://localhost:8080`"),
+        ("127.0.0.1:8080/mcp", "`http://127.0.0.1:8080/mcp`"),
+        ("db.internal:443", "`https://db.internal:443`"),
+        ("tools:9000", "`https://tools:9000`"),
+    ] {
+        let refused = run(&setup, &["add", "new", host]).code(2);
+        assert!(refused.stderr.contains(url), "{host}: {refused}");
+    }
+    assert_eq!(text(&setup), FILE);
+}
+
+#[test]
 fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
     for (arguments, code, reason) in [
         (
@@ -212,7 +227,13 @@ fn a_server_of_the_same_name_is_replaced_in_its_place_when_told_so() {
             new,
         );
         assert_eq!(text(&setup), expected);
-        let _ = run(&setup, &["add", "new", flag, "--no-check", "--", "x"]).code(0);
+        let new = run(&setup, &["add", "new", flag, "--no-check", "--", "x"]).code(0);
+        assert!(new.json()["undo"].is_null(), "{new}");
+        // It can be put back, and what was added since stays.
+        let undone = run(&setup, &["undo", "--yes"]).code(0).json();
+        assert_eq!(undone["run"], replaced["undo"], "{undone}");
+        let now = text(&setup);
+        assert!(now.contains("zeta-mcp") && now.contains("\"new\""), "{now}");
     }
 }
 

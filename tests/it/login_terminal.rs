@@ -198,6 +198,18 @@ fn a_server_that_refuses_registration_in_json_is_asked_for_a_token() {
 }
 
 #[test]
+fn a_login_to_all_servers_names_those_that_need_a_token_and_goes_on() {
+    let server = server_with_token("sesame-open");
+    let setup = setup_of(&server).entry("other", &server.entry(json!({})));
+    let told = setup.run(&["login", "--all"]).code(0).stderr;
+    for name in ["web", "other"] {
+        let way = format!("mcpzip login {name} --with-token");
+        assert!(told.contains(&way), "{told}");
+    }
+    assert!(!told.contains("no server needs a login"), "{told}");
+}
+
+#[test]
 fn a_token_comes_through_a_pipe_and_is_kept_only_when_it_is_accepted() {
     let server = server_with_token("sesame-open");
     let setup = setup_of(&server);

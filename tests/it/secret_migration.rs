@@ -79,6 +79,63 @@ fn secrets_of_the_configuration_and_of_the_file_next_to_it_move_and_come_back() 
 }
 
 #[test]
+fn every_backup_that_has_a_moved_secret_is_named_also_those_of_earlier_runs() {
+    let setup = machine();
+    let written = format!(
+        "{{\"mcpServers\": {{\"a\": {{\"command\": \"x\", \"env\": {{\"A_TOKEN\": \"{TOKEN}\", \"B_TOKEN\": \"quote\\\"{SECRET}\"}}}}}}}}"
+    );
+    std::fs::write(setup.config_path(), written).unwrap();
+    let backups = |moved: &Value| -> Vec<String> {
+        let all = moved["backups"].as_array().unwrap().iter();
+        all.map(|path| path.as_str().unwrap().to_owned()).collect()
+    };
+    let first = run(&setup, &["secret", "migrate", "--yes"]).code(0).json();
+    assert_eq!(first["moved"], first["stored"], "{first}");
+    let of_first = backups(&first);
+    assert_eq!(of_first.len(), 1, "{first}");
+    assert!(
+        of_first[0].ends_with(first["undo"].as_str().unwrap()),
+        "{first}"
+    );
+    let _ = run(&setup, &["secret", "migrate", "--undo", "--yes"]).code(0);
+    // Nothing is stored anew, and yet both secrets leave the file.
+    let looked = run(&setup, &["secret", "migrate", "--dry-run"])
+        .code(0)
+        .json();
+    assert_eq!(looked["stored"], json!([]), "{looked}");
+    assert_eq!(looked["moved"], json!(["A_TOKEN", "B_TOKEN"]), "{looked}");
+    assert_eq!(backups(&looked), of_first);
+    let again = run(&setup, &["secret", "migrate", "--yes"]).code(0).json();
+    let both = backups(&again);
+    assert_eq!(both.len(), 2, "{again}");
+    assert!(both.starts_with(&of_first), "{again}");
+    std::fs::remove_dir_all(&both[0]).unwrap();
+    let _ = run(&setup, &["secret", "migrate", "--undo", "--yes"]).code(0);
+    let last = run(&setup, &["secret", "migrate", "--dry-run"])
+        .code(0)
+        .json();
+    assert_eq!(backups(&last), both[1..]);
+}
+
+#[test]
+fn one_program_under_two_names_is_named() {
+    let setup = machine();
+    for (client, name) in [("cursor", "gh"), ("claude-code", "github")] {
+        let path = setup.home().path("home").join(user_file(client));
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let entry = json!({ "command": "gh-server", "env": { "GITHUB_TOKEN": TOKEN } });
+        std::fs::write(path, json!({ "mcpServers": { name: entry } }).to_string()).unwrap();
+    }
+    std::fs::write(setup.config_path(), "{}").unwrap();
+    let words = ["secret", "migrate", "--clients", "--dry-run"];
+    let remarks = run(&setup, &words).code(0).json()["remarks"].to_string();
+    assert!(
+        remarks.contains("`gh` is `github` under another name"),
+        "{remarks}"
+    );
+}
+
+#[test]
 fn passwords_of_urls_and_escaped_texts_move_and_what_stays_is_named() {
     let setup = machine();
     let config = json!({

@@ -139,6 +139,39 @@ fn a_secret_reaches_its_server_and_nothing_else() {
 }
 
 #[test]
+fn the_list_has_the_file_of_secrets_too() {
+    let setup = setup();
+    setup.save();
+    let config = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    let env = json!({ "A": "${IN_FILE}", "B": "$${UNUSED}" });
+    config["mcpServers"]["plain"] = json!({ "command": "x", "disabled": true, "env": env });
+    std::fs::write(setup.config_path(), config.to_string()).unwrap();
+    let path = setup.config_path().with_extension("secrets.json");
+    let values = json!({ "IN_FILE": "hidden-value-1", "UNUSED": "hidden-value-2" });
+    std::fs::write(&path, values.to_string()).unwrap();
+    let listed = run(&setup, &["secret", "list", "--json"], "").code(0);
+    assert!(!listed.to_string().contains("hidden-value"), "{listed}");
+    let listed = listed.json();
+    let of = |name: &str| {
+        let all = listed.as_array().unwrap().iter();
+        let mut found = all.filter(|secret| secret["name"] == name);
+        found.next().unwrap_or_else(|| panic!("{listed}")).clone()
+    };
+    let used = of("IN_FILE");
+    assert_eq!(used["store"], "plain");
+    assert_eq!(used["used_by"], json!(["mcpServers.plain.env.A"]));
+    assert_eq!(of("UNUSED")["used_by"], json!([]));
+    let refused = run(&setup, &["secret", "rm", "IN_FILE"], "").code(1);
+    assert!(refused.stderr.contains("config.secrets.json"), "{refused}");
+    let told = set(&setup, "IN_FILE", "another-value").code(0);
+    assert!(
+        told.stderr.contains("`${IN_FILE}` is still the value in"),
+        "{told}"
+    );
+}
+
+#[test]
 fn values_and_names_have_rules() {
     let setup = setup();
     let pem = "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----";

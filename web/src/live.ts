@@ -3,7 +3,7 @@
 import { batch, computed, signal } from '@preact/signals';
 
 import { control, hasEnded, read } from './api';
-import type { Numbered, Question, ServerState, Status } from './generated/control';
+import type { Kept, Numbered, Question, ServerState, Status } from './generated/control';
 
 /** `connecting` at first, `lost` if the daemon does not answer. */
 export const connection = signal<'connecting' | 'live' | 'lost'>('connecting');
@@ -34,6 +34,8 @@ export interface Server extends Configured {
 
 /** A call that this window heard of. */
 export interface Call {
+  /** The number of its last event. */
+  number: number;
   call: string;
   server: string;
   tool: string;
@@ -178,12 +180,26 @@ async function reload(): Promise<void> {
       approvals.value = waiting(pending.approvals);
       activity.value = kept.events.filter((event) => !isOfCall(event)).reverse().slice(0, KEPT);
       last = kept.next - 1;
-      flying.value = new Map();
+      flying.value = inFlight(kept);
     });
   } catch {
     // The stream ends as well, and says so.
   }
   readConfiguration();
+}
+
+/** The calls in flight by this answer. Events that came before it may be newer than it. */
+function inFlight({ calls, next }: Kept): Map<string, Call> {
+  const gone = new Set(ended.value.filter(({ number }) => number >= next).map(({ call }) => call));
+  const all = new Map<string, Call>();
+  for (const event of calls) {
+    if (event.kind !== 'call_began' || gone.has(String(event.call))) continue;
+    const { number, server, tool, time: began } = event;
+    const call = String(event.call);
+    all.set(call, { number, call, server, tool, began });
+  }
+  for (const [id, call] of flying.value) if (call.number >= next) all.set(id, call);
+  return all;
 }
 
 const KEPT = 1000;
@@ -215,17 +231,17 @@ function takeCalls(): void {
   const servers = new Map(heard.value);
   for (const event of unread) {
     if (event.kind !== 'call_began' && event.kind !== 'call_ended') continue;
-    const { server, tool, time } = event;
+    const { number, server, tool, time } = event;
     const call = String(event.call);
     servers.set(server, (servers.get(server) ?? 0) + 1);
     if (event.kind === 'call_began') {
-      now.set(call, { call, server, tool, began: time });
+      now.set(call, { number, call, server, tool, began: time });
       continue;
     }
     const { outcome, milliseconds } = event;
     const began = now.get(call)?.began ?? time - milliseconds;
     now.delete(call);
-    done.push({ call, server, tool, began, outcome, milliseconds });
+    done.push({ number, call, server, tool, began, outcome, milliseconds });
     const at = Math.floor(began / SLOT) * SLOT;
     const slot = counts.get(at) ?? { at, good: 0, bad: 0 };
     slot[outcome === 'ok' ? 'good' : 'bad'] += 1;

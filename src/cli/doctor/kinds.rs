@@ -130,7 +130,7 @@ kinds! {
         why "The server does not start, because it would reach more than its entry permits.",
         advice "Follow the message: install what is missing, or take `sandbox` out of the entry if you trust the server.";
     SANDBOX_POSSIBLE: Note "sandbox-possible", "a server is known to work in a sandbox",
-        why "It can reach everything that you can: your files, your keys, the network. In a sandbox it has a data directory of its own and the files of its package.",
+        why "It can reach everything that you can: your files, your keys, the network. In a sandbox it has a data directory of its own, the files of its package and those that its entry names.",
         advice "Add the named `sandbox` to the entry of SERVER; docs/sandbox.md says what it permits.";
     SERVER_NAMES_ALIKE: Warning "server-names-alike", "two servers have nearly the same name",
         why "Agents vary dashes and letter case, so a call may mean either of them.",

@@ -5,8 +5,8 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
-use crate::config::Transport;
-use crate::sandbox::{Sandboxes, known};
+use crate::config::{Stdio, Transport};
+use crate::sandbox::{Known, Named, Proposal, Sandboxes, known};
 use crate::tool::ServerName;
 
 pub(super) async fn examine(
@@ -43,16 +43,34 @@ pub(super) async fn examine(
             }
             None if cfg!(windows) => {}
             None => {
-                if let Some(known) = stdio.package().and_then(|package| known(&package)) {
+                if let Some((known, proposal)) = proposed(stdio, machine) {
                     let what = format!(
-                        "`{}` works with `\"sandbox\": {}` (seen with {})",
-                        known.package,
-                        known.value(),
-                        known.version
+                        "`{}` works with `\"sandbox\": {proposal}` (seen with {})",
+                        known.package, known.version
                     );
                     examination.add(Finding::new(&kinds::SANDBOX_POSSIBLE, name.as_str(), what));
                 }
             }
         }
     }
+}
+
+/// The sandbox in which the package of an entry is known to work, with the files that the entry names.
+fn proposed(stdio: &Stdio, machine: &Machine) -> Option<(Known, Proposal)> {
+    let package = stdio.package()?;
+    let known = known(&package)?;
+    let values = stdio.env.values().map(|value| value.expose().as_str());
+    let values: Vec<&str> = values.collect();
+    let named = Named {
+        args: &package.args,
+        values: &values,
+        cwd: stdio.cwd.as_deref(),
+    };
+    let (paths, home) = (&machine.paths, &machine.around.home);
+    let own = [
+        paths.config_file.as_path(),
+        &paths.state_dir,
+        &paths.cache_dir,
+    ];
+    Some((known, known.proposal(named, Some(home), &own)?))
 }

@@ -4,6 +4,7 @@
 //! `--clients` the servers move, too, as `mcpzip migrate` moves them.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use clap::Args;
 use serde_json::{Value, json};
@@ -63,6 +64,8 @@ struct Move {
     /// Those in clients' files, which move with `--clients` only.
     in_clients: Vec<(String, Vec<String>)>,
     stored: Vec<(String, Secret<String>)>,
+    /// All secrets that leave a file: those, and the ones that are stored already.
+    moved: Vec<(String, Secret<String>)>,
     edits: Vec<Edit>,
     masker: Masker,
     /// Reasons why servers of clients stay, and the texts that stay.
@@ -87,18 +90,20 @@ pub(super) async fn run(
     }
     let run = apply(arguments, &plan, store, machine, output)?;
     if let Some(run) = &run {
-        let secrets = counted(plan.stored.len(), "secret");
+        let secrets = counted(plan.moved.len(), "secret");
         record(&format!("{secrets} moved out of files"), machine, output).await;
         if !output.is_json() {
             output.line(good("done"));
-            let backups = below_home(&machine.journal().backups(run), &machine.around.home);
             output.line(faint(format!(
-                "`mcpzip secret migrate --undo` reverts it. Its backups in {backups} have the secrets: remove them when everything works"
+                "`mcpzip secret migrate --undo` reverts it (run {run})"
             )));
         }
     }
+    let backups = backups(&plan, machine);
     if output.is_json() {
-        output.json(&to_json(&plan, run.as_deref()));
+        output.json(&to_json(&plan, &backups, run.as_deref()));
+    } else if run.is_some() {
+        remark_on(&backups, machine, output);
     }
     Ok(())
 }
@@ -137,6 +142,7 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
                 own: plan.secrets.own,
                 in_clients: with_files(&in_clients, machine),
                 stored: plan.secrets.stored,
+                moved: plan.secrets.moved,
                 edits: plan.edits,
                 masker: plan.masker,
             });
@@ -148,6 +154,7 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
             own: Vec::new(),
             in_clients,
             stored: Vec::new(),
+            moved: Vec::new(),
             edits: Vec::new(),
             masker: Masker::default(),
             remarks: Vec::new(),
@@ -159,10 +166,28 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
         own: made.literals,
         in_clients,
         stored: made.stored,
+        moved: made.moved,
         edits: made.edits,
         masker: made.masker,
         remarks: about_staying(&made.staying).into_iter().collect(),
     })
+}
+
+/// The directories of backups that have one of the secrets that move, of this run and of earlier ones.
+fn backups(plan: &Move, machine: &Machine) -> Vec<PathBuf> {
+    let secrets: Vec<_> = plan.moved.iter().map(|(_, secret)| secret).collect();
+    machine.journal().with_secrets(&secrets)
+}
+
+/// Says that backups have the secrets, as no undo is possible without them.
+fn remark_on(backups: &[PathBuf], machine: &Machine, output: &Output) {
+    if backups.is_empty() {
+        return;
+    }
+    output.line("these backups have the secrets as text; remove them when everything works, as nothing can be undone without them:");
+    for backup in backups {
+        output.line(format!("  {}", below_home(backup, &machine.around.home)));
+    }
 }
 
 /// A remark about the texts at these paths, which are hidden as secrets and stay.
@@ -246,7 +271,7 @@ fn apply(
                 "nothing was done: pass `--yes` to do it without asking, or `--dry-run` for a preview",
             ));
         }
-        let secrets = counted(plan.stored.len(), "secret");
+        let secrets = counted(plan.moved.len(), "secret");
         let place = place(machine)?;
         if !output.ask(&format!("Move {secrets} to {place}?"))? {
             output.note("nothing was done");
@@ -310,11 +335,11 @@ fn revert(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(
         machine,
         output,
     )?;
-    output.note("the secrets stay stored; `mcpzip secret list` shows those that are not used, `mcpzip secret rm` removes them");
+    output.note("the files have the secrets as text again. They stay stored, too: `mcpzip secret list` shows those that are not used, `mcpzip secret rm` removes them");
     Ok(())
 }
 
-fn to_json(plan: &Move, run: Option<&str>) -> Value {
+fn to_json(plan: &Move, backups: &[PathBuf], run: Option<&str>) -> Value {
     let mask = |text: &str| plan.masker.mask(text).into_owned();
     let owners = |found: &[(String, Vec<String>)]| -> Vec<Value> {
         let shown = found
@@ -329,10 +354,12 @@ fn to_json(plan: &Move, run: Option<&str>) -> Value {
     json!({
         "literal": owners(&plan.own),
         "in_clients": owners(&plan.in_clients),
+        "moved": plan.moved.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "stored": plan.stored.iter().map(|(name, _)| name).collect::<Vec<_>>(),
         "files": files.collect::<Vec<_>>(),
         "remarks": plan.remarks.iter().map(|remark| mask(remark)).collect::<Vec<_>>(),
         "changed": run.is_some(),
         "undo": run,
+        "backups": backups,
     })
 }

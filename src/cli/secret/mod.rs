@@ -1,4 +1,5 @@
-//! `mcpzip secret`: the secrets that the configuration refers to by `${keyring:NAME}`.
+//! `mcpzip secret`: the secrets that the configuration refers to by `${keyring:NAME}`; `list` also has those of the file of secrets
+//! next to it.
 //!
 //! A value is read from a terminal without echo, or from stdin; no command prints one.
 
@@ -20,7 +21,10 @@ use super::output::{Output, bad, caution, faint, good, strong};
 use super::recorder::Recorder;
 use super::setup::Machine;
 use crate::audit::{Kind, Outcome};
-use crate::config::{self, Config, Credentials, NAME_RULE, SecretName, SecretUse, secret_uses};
+use crate::config::{
+    self, Config, Credentials, NAME_RULE, SecretName, SecretUse, secret_uses, secrets_file,
+    stored_secrets, variable_uses,
+};
 use crate::keychain::KeychainError;
 use crate::keyring::{KeyringError, Listed, Location, Lock, Store};
 use crate::sealing::Key;
@@ -51,7 +55,7 @@ Connections that use the secret restart.")]
         #[arg(long, value_name = "STORE", value_parser = PossibleValuesParser::new(["keychain", "file"]))]
         store: Option<String>,
     },
-    /// List the secrets: names, places and uses, never values
+    /// List the secrets, also those of the file next to the configuration: names, places and uses, never values
     #[command(after_help = "Examples:
   mcpzip secret list
   mcpzip secret list --json")]
@@ -167,6 +171,12 @@ async fn set(
         };
         output.line(good(format!("{place} has the secret {name}")));
     }
+    if file_secrets(machine)?.contains_key(name.as_str()) {
+        output.note(&format!(
+            "`${{{name}}}` is still the value in {}; `${{keyring:{name}}}` stands for this secret",
+            file_name(machine)
+        ));
+    }
     if value.expose().chars().count() < 6 {
         output.note("logs do not hide a value this short");
     }
@@ -272,9 +282,15 @@ async fn remove(
         .iter()
         .find(|name| !known.iter().any(|it| it.name == **name))
     {
-        return Err(Exit::failed(format!(
-            "there is no secret `{name}`; `mcpzip secret list` shows all"
-        )));
+        return Err(Exit::failed(
+            match file_secrets(machine)?.contains_key(name.as_str()) {
+                true => format!(
+                    "`{name}` is in {}: remove it there, in an editor",
+                    secrets_file(&machine.paths.config_file).display()
+                ),
+                false => format!("there is no secret `{name}`; `mcpzip secret list` shows all"),
+            },
+        ));
     }
     let uses = uses(machine)?;
     for name in names {
@@ -305,14 +321,19 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
     names.extend(uses.iter().map(|used| &used.name));
     names.sort();
     names.dedup();
+    let in_file = in_file(machine)?;
+    let file = file_name(machine);
     if output.is_json() {
         let shown = names
             .iter()
             .map(|name| to_json(name, stored.get(*name), &uses));
-        output.json(&shown.collect::<Vec<Value>>());
+        let in_file = in_file.iter().map(|(name, users)| {
+            json!({ "name": name, "store": "plain", "set_at": null, "used_by": users })
+        });
+        output.json(&shown.chain(in_file).collect::<Vec<Value>>());
         return Ok(());
     }
-    if names.is_empty() {
+    if names.is_empty() && in_file.is_empty() {
         output
             .line("there are no secrets; `mcpzip secret set NAME` sets one for `${keyring:NAME}`");
     }
@@ -325,13 +346,54 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
             ),
             None => bad("not set"),
         };
-        let users = match users_of(name, &uses) {
-            users if users.is_empty() => caution("not used"),
-            users => format!("used by {}", users.join(", ")),
-        };
+        let users = shown_users(&users_of(name, &uses));
         output.row(format!("{}  ", strong(name)), format!("{state}; {users}"));
     }
+    for (name, users) in &in_file {
+        let name = super::printable::printable(name);
+        let users = shown_users(users);
+        output.row(format!("{}  ", strong(name)), format!("{file}; {users}"));
+    }
+    if !in_file.is_empty() {
+        output.line(faint(format!(
+            "{file} has its values as text; `mcpzip secret migrate` moves them to the keychain or the encrypted file"
+        )));
+    }
     Ok(())
+}
+
+fn shown_users(users: &[String]) -> String {
+    match users {
+        [] => caution("not used").to_string(),
+        users => format!("used by {}", users.join(", ")),
+    }
+}
+
+/// The secrets of the file next to the configuration.
+fn file_secrets(machine: &Machine) -> Result<BTreeMap<String, String>, Exit> {
+    Ok(stored_secrets(&machine.paths.config_file)?)
+}
+
+fn file_name(machine: &Machine) -> String {
+    let path = secrets_file(&machine.paths.config_file);
+    let name = path.file_name().unwrap_or_default();
+    name.to_string_lossy().into_owned()
+}
+
+/// The names in the file of secrets, with the paths of the texts that refer to them.
+fn in_file(machine: &Machine) -> Result<Vec<(String, Vec<String>)>, Exit> {
+    let names = file_secrets(machine)?.into_keys();
+    let uses = match variable_uses(&machine.paths, &machine.around.environment) {
+        Err(config::Error::Missing { .. }) => Vec::new(),
+        uses => uses?,
+    };
+    Ok(names
+        .map(|name| {
+            let users = uses.iter().filter(|used| used.name == name);
+            let users = users.map(|used| super::printable::printable(&used.path));
+            (name.clone(), users.collect())
+        })
+        .collect())
 }
 
 fn to_json(name: &SecretName, stored: Option<&Listed>, uses: &[SecretUse]) -> Value {

@@ -1,7 +1,7 @@
 //! The state behind the screen, and the lines that are chosen on it.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Instant;
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -103,7 +103,7 @@ impl State {
         let name = || format!("{}__{}", text("server"), text("tool"));
         match (event["kind"].as_str(), event["call"].as_u64()) {
             (Some("call_began"), Some(call)) => {
-                let began = Instant::now();
+                let began = began(&event);
                 self.calls.insert(
                     call,
                     Call {
@@ -197,6 +197,14 @@ impl State {
             }
         }
     }
+}
+
+/// The time of an event. A clock that was set back makes it now.
+fn began(event: &Value) -> Instant {
+    let time = event["time"].as_u64().map(Duration::from_millis);
+    let past = time.and_then(|time| SystemTime::UNIX_EPOCH.checked_add(time)?.elapsed().ok());
+    let now = Instant::now();
+    past.and_then(|past| now.checked_sub(past)).unwrap_or(now)
 }
 
 /// The item `by` lines from `chosen`; the first or last at the ends.

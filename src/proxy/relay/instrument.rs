@@ -6,7 +6,7 @@ use std::time::Instant;
 use tracing::Instrument as _;
 
 use super::Relay;
-use crate::events::{Event, Source};
+use crate::events::Source;
 use crate::mcp::ErrorCode;
 use crate::proxy::Reply;
 use crate::proxy::answers::reply::is_error;
@@ -63,7 +63,7 @@ impl InstrumentedPool {
             span: None,
         };
         let is_watched =
-            self.tracer.is_some() || self.live.counts_calls() || self.events.is_heard();
+            self.tracer.is_some() || self.live.counts_calls() || self.events.reports_calls();
         if log.is_disabled() && !is_watched {
             return self.pool.call(server, &call, is_repeatable).await;
         }
@@ -116,14 +116,7 @@ impl InstrumentedPool {
             || tracing::debug!(%server, outcome = end.as_str(), ?time, bytes = received, "the server answered"),
         );
         if let Some(call) = told.flatten() {
-            self.events.call_ended(|session| Event::CallEnded {
-                call,
-                server: server.to_string(),
-                tool: tool.to_owned(),
-                session,
-                outcome: end.as_str().to_owned(),
-                milliseconds: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
-            });
+            call.end(end.as_str());
         }
         if let Some(counted) = counted {
             counted.end(end, time, received);

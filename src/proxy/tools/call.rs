@@ -103,18 +103,8 @@ impl Tools {
         entry.record(checked, tool, |outcome| &outcome.reply).await
     }
 
-    /// Refuses a request that cannot be read as a call, with a line in the audit log.
-    pub(super) fn refuse_audited(
-        &self,
-        context: &RequestContext,
-        name: &str,
-        reason: &'static str,
-    ) -> Failure {
-        let failure = Failure::Unreadable { reason };
-        self.refused(&context.view, Some(&context.caller), name, failure)
-    }
-
-    /// Writes the line of a call that was refused before its arguments were known, if there is an audit log.
+    /// Writes the line of a call that was refused before its arguments were known, if there is an audit log. Returns the failure to
+    /// answer with.
     pub(crate) fn refused(
         &self,
         view: &View,

@@ -16,13 +16,19 @@ use crate::proxy::answers::duplicate::repeats;
 use crate::proxy::arguments::Repair;
 use crate::proxy::relay::consent::Agreement;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, Reply, RequestContext};
+use crate::proxy::{Caller, Failure, Reply, RequestContext};
 
 /// The range of a caller's `timeout`, in seconds.
 const TIMEOUTS: std::ops::RangeInclusive<f64> = 0.1..=3600.0;
 
+/// The name for requests that name no tool.
+const EXECUTE: &str = "execute_tool";
+
 /// The maximum number of calls in one request.
 const MOST_CALLS: usize = 32;
+
+/// The answer to a request with another number of calls.
+const NO_CALLS: &str = "`calls` must be an array of 1 to 32 objects, each with a `name`";
 
 /// The key in a result's `_meta` for the repairs of arguments.
 const REPAIRS: &str = "mcpzip/repairs";
@@ -49,6 +55,7 @@ impl Tools {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Reply {
+        let context = RequestContext::of(caller, view, params);
         let limit = match arguments
             .get("timeout")
             .map(|raw| raw.get().trim_matches('"'))
@@ -59,13 +66,14 @@ impl Tools {
                     Some(Duration::from_secs_f64(seconds))
                 }
                 _ => {
-                    return Reply::tool_error(
+                    return self.unreadable(
+                        &context,
+                        &called_name(arguments),
                         "`timeout` must be a number of seconds from 0.1 to 3600",
                     );
                 }
             },
         };
-        let context = RequestContext::of(caller, view, params);
         match arguments.get("calls").filter(|raw| raw.get() != "null") {
             Some(calls) => {
                 Box::pin(self.execute_all(
@@ -105,19 +113,28 @@ impl Tools {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Reply {
-        let more = ["calls", "timeout"].into_iter().find(|key| {
+        let context = RequestContext::of(caller, view, params);
+        let more = [
+            (
+                "calls",
+                "execute_read_tool makes one call and takes no `calls`: use execute_tool for that",
+            ),
+            (
+                "timeout",
+                "execute_read_tool makes one call and takes no `timeout`: use execute_tool for that",
+            ),
+        ];
+        let more = more.into_iter().find(|(key, _)| {
             let given = arguments.get(key);
             given.is_some_and(|raw| raw.get() != "null")
         });
-        if let Some(key) = more {
-            return Reply::tool_error(&format!(
-                "execute_read_tool makes one call and takes no `{key}`: use execute_tool for that"
-            ));
+        if let Some((_, reason)) = more {
+            return self.unreadable(&context, &called_name(arguments), reason);
         }
         let shared = BatchContext {
             line,
             limit: None,
-            context: RequestContext::of(caller, view, params),
+            context,
             is_read_only: true,
             is_alone: true,
         };
@@ -142,10 +159,7 @@ impl Tools {
                 .ok_or("`select` must be a jq filter, as a text")
         }) {
             Ok(arguments) => arguments,
-            Err(reason) => {
-                let refused = self.refuse_audited(&shared.context, &name, reason);
-                return Reply::tool_error(&refused.text(&shared.context.view));
-            }
+            Err(reason) => return self.unreadable(&shared.context, &name, reason),
         };
         let call = Call {
             name: &name,
@@ -192,6 +206,13 @@ impl Tools {
         }
     }
 
+    /// Refuses a request that cannot be read as a call, with a line in the audit log.
+    fn unreadable(&self, context: &RequestContext, name: &str, reason: &'static str) -> Reply {
+        let failure = Failure::Unreadable { reason };
+        let refused = self.refused(&context.view, Some(&context.caller), name, failure);
+        Reply::tool_error(&refused.text(&context.view))
+    }
+
     /// Makes several calls in parallel; one answer has the results in order, each under a line with the tool's name.
     async fn execute_all(&self, calls: &RawValue, shared: &BatchContext<'_>) -> Reply {
         let calls: Result<Vec<&RawValue>, _> = serde_json::from_str(calls.get());
@@ -202,9 +223,7 @@ impl Tools {
                 .collect()
         });
         let Some(calls) = calls.filter(|calls| (1..=MOST_CALLS).contains(&calls.len())) else {
-            return Reply::tool_error(&format!(
-                "`calls` must be an array of 1 to {MOST_CALLS} objects, each with a `name`"
-            ));
+            return self.unreadable(&shared.context, EXECUTE, NO_CALLS);
         };
         let replies = join_all(calls.iter().map(|call| self.call_shaped(call, shared))).await;
         let names = calls
@@ -212,6 +231,13 @@ impl Tools {
             .map(|call| call.text("name").unwrap_or_default());
         together(names.zip(replies))
     }
+}
+
+/// The tool that a request names, or the meta-tool if it names none.
+fn called_name(arguments: &Object<'_>) -> String {
+    let name = arguments.text("name");
+    let name = name.filter(|name| !name.trim().is_empty());
+    name.unwrap_or_else(|| EXECUTE.to_owned())
 }
 
 /// The arguments of a call; `args` is an alias of `arguments`.

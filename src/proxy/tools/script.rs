@@ -180,12 +180,14 @@ impl Tools {
 impl ScriptCalls<'_> {
     /// Makes a call; `None` if the user is to be asked first.
     async fn made(&self, name: &str, arguments: &RawValue) -> Result<Option<Bytes>, String> {
-        if !arguments.get().trim_start().starts_with('{') {
-            return Err(format!(
-                "`{name}` was not called: its arguments must be one object"
-            ));
-        }
         let view = &self.context.view;
+        if !arguments.get().trim_start().starts_with('{') {
+            let reason = "it was not called: its arguments must be one object";
+            let failure = Failure::Unreadable { reason };
+            let caller = Some(&self.context.caller);
+            let refused = self.tools.refused(view, caller, name, failure);
+            return Err(format!("`{name}`: {}", refused.text(view)));
+        }
         let asked = self.tools.asked_in_script(view, name, arguments).await;
         let agreed = self.context.script.as_ref();
         if let Some(asked) = asked

@@ -78,16 +78,16 @@ impl Tools {
         params: &Object<'_>,
         line: &Bytes,
     ) -> Option<Reply> {
-        if !view.surface().lists_tools_of_servers() {
-            return None;
+        let lists_tools = view.surface().lists_tools_of_servers();
+        if lists_tools {
+            self.inventory.loaded().await;
         }
-        self.inventory.loaded().await;
         let is_meant = || {
             view.surface().shown.may_mean(name)
                 || self.listed_directly(view, name).is_some()
                 || !matches!(self.called_by_view(view, name), Ok(None))
         };
-        if !is_meant() {
+        if !lists_tools || !is_meant() {
             let failure = Failure::Unknown {
                 name: name.to_owned(),
                 server: None,

@@ -96,6 +96,40 @@ fn a_client_without_a_file_gets_one_and_loses_it_again() {
 }
 
 #[test]
+fn disconnect_leaves_nothing_of_a_file_or_a_list_that_connect_made() {
+    for client in CLIENTS {
+        let machine = Machine::new();
+        let _ = machine.run(&["connect", client]).code(0);
+        let made = machine.read(user_file(client));
+        let _ = machine.run(&["disconnect", client]).code(0);
+        let path = machine.home(user_file(client));
+        // Lists and the switches of some clients are not only ours.
+        if matches!(
+            client,
+            "cursor" | "claude-code" | "windsurf" | "vscode" | "zed"
+        ) {
+            assert!(
+                !path.exists(),
+                "{client}: {}",
+                machine.read(user_file(client))
+            );
+            machine.undo();
+            assert_eq!(machine.read(user_file(client)), made, "{client}");
+        }
+    }
+    let machine = Machine::new();
+    for before in ["{\n  \"a\": 1\n}\n", "{\n  \"mcpServers\": {}\n}\n", "{}\n"] {
+        machine.put(user_file("cursor"), before);
+        let _ = machine.run(&["connect", "cursor"]).code(0);
+        let _ = machine.run(&["disconnect", "cursor"]).code(0);
+        let after: serde_json::Value =
+            serde_json::from_str(&machine.read(user_file("cursor"))).unwrap();
+        let expected: serde_json::Value = serde_json::from_str(before).unwrap();
+        assert_eq!(after, expected);
+    }
+}
+
+#[test]
 fn scopes_have_files_of_their_own() {
     let machine = Machine::new();
     machine.put(".git/HEAD", "");

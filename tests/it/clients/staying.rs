@@ -244,6 +244,16 @@ fn references_stay_references_and_other_dollars_stay_as_they_are() {
     )
     .moves("x", json!({ "command": "x", "args": ["$${env:A}", "{env:B}", "$${not closed"] }))
     .check();
+    // Codex fills in nothing: a whole value is meant as a reference, a part of one stays as its server got it.
+    Case::new(
+        "codex",
+        "[mcp_servers.x]\ncommand = \"x\"\nenv = { T = \"${T}\", M = \"a ${B} c\" }\n",
+    )
+    .moves(
+        "x",
+        json!({ "command": "x", "env": { "T": "${T}", "M": "a $${B} c" } }),
+    )
+    .check();
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Shared;
-use crate::support::script::{answer, error};
+use crate::support::script::{answer, error, hang};
 use crate::support::{Server, Setup, command, until};
 
 pub(super) struct View {
@@ -175,6 +175,36 @@ fn a_listener_hears_of_servers_sessions_and_calls() {
     assert_eq!(later["events"][0]["number"], since);
     assert_eq!(later["is_incomplete"], false);
     keeper.execute("a__t");
+}
+
+#[test]
+fn a_late_listener_gets_the_calls_in_flight_and_that_one_was_cancelled() {
+    let server = Server::new().tool("t", [hang()]);
+    let setup = Shared::new(Setup::new().server("a", server));
+    let mut client = setup.connect();
+    let id = client.begin_execute("a__t");
+    until("the call to arrive", || {
+        (setup.home().count("a", r#""name":"t""#) == 1).then_some(())
+    });
+    let mut view = View::open(&setup);
+    let past = view.result("events.subscribe", &json!({}));
+    let [began] = &past["calls"].as_array().unwrap()[..] else {
+        panic!("one call is in flight: {past}")
+    };
+    assert_eq!(
+        (&began["kind"], &began["server"], &began["tool"]),
+        (&json!("call_began"), &json!("a"), &json!("t"))
+    );
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    ));
+    let ended = view.event("call_ended");
+    assert_eq!(
+        (&ended["call"], &ended["outcome"]),
+        (&began["call"], &json!("cancelled"))
+    );
+    let past = view.result("events.list", &json!({}));
+    assert_eq!(past["calls"], json!([]), "{past}");
 }
 
 #[test]

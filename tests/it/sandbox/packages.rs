@@ -380,6 +380,38 @@ fn a_sandbox_is_added_by_the_command_line_and_proposed_by_the_doctor() {
     let _ = added.code(0);
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
     assert!(text.contains(r#""sandbox": "strict""#), "{text}");
+    let work = setup.home().path("work");
+    std::fs::create_dir_all(&work).unwrap();
+    let files = "@modelcontextprotocol/server-filesystem";
+    let add = |options: &[&str]| {
+        let command = ["--", "npx", "-y", files, work.to_str().unwrap()];
+        let words = ["add", "files", "--no-check", "--force"].iter();
+        setup.run(
+            &[
+                words.copied().collect::<Vec<_>>().as_slice(),
+                options,
+                &command,
+            ]
+            .concat(),
+        )
+    };
+    let path = json!(work).to_string();
+    let told = add(&["--sandbox", "strict"]).code(0).json()["hints"].to_string();
+    assert!(told.contains("which its sandbox does not have"), "{told}");
+    let value = format!(r#"{{"write": [{path}]}}"#);
+    let told = add(&["--sandbox", &value]).code(0).json()["hints"].to_string();
+    assert!(!told.contains("does not have"), "{told}");
+    // Without a sandbox the doctor proposes one, in which the server can do its work.
+    let _ = setup.run(&["remove", "files"]).code(0);
+    let _ = add(&[]).code(0);
+    let report = setup.run(&["doctor", "--json"]).json();
+    let findings = report["findings"].as_array().unwrap().iter();
+    let found: Vec<String> = findings
+        .filter(|found| found["code"] == "sandbox-possible" && found["subject"] == "files")
+        .map(|found| found["what"].as_str().unwrap().to_owned())
+        .collect();
+    let advice = format!(r#""sandbox": {value}"#);
+    assert!(found.iter().any(|what| what.contains(&advice)), "{report}");
     let wrong = setup.run(&["add", "b", "--no-check", "--sandbox", "loose", "--", "x"]);
     assert!(
         wrong.code != Some(0) && wrong.stderr.contains("strict"),

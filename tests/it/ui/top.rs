@@ -4,9 +4,9 @@ use serde_json::json;
 
 use super::shared;
 use crate::daemon::Shared;
-use crate::support::script::{answer, echo, sleep};
+use crate::support::script::{answer, echo, hang, sleep};
 use crate::support::terminal::Terminal;
-use crate::support::{Server, Setup};
+use crate::support::{Server, Setup, until};
 
 #[test]
 fn servers_calls_and_the_log_are_shown_live_and_a_server_restarts_by_key() {
@@ -38,11 +38,34 @@ fn servers_calls_and_the_log_are_shown_live_and_a_server_restarts_by_key() {
     terminal.shows("log of notes");
     terminal.press("r");
     terminal.shows("notes is restarted");
-    crate::support::until("the restart", || {
+    until("the restart", || {
         (setup.home().starts("notes") == 2).then_some(())
     });
     setup.kill_daemon();
     terminal.shows("sessions");
+    terminal.press("q");
+    terminal.shows("[exit 0]");
+}
+
+#[test]
+fn a_call_that_hangs_since_before_the_view_was_opened_is_in_flight() {
+    let server = Server::new().tool("write", [hang()]);
+    let setup = Shared::new(Setup::new().server("notes", server));
+    let mut client = setup.connect();
+    let id = client.begin_execute("notes__write");
+    until("the call to arrive", || {
+        (setup.home().count("notes", r#""name":"write""#) == 1).then_some(())
+    });
+    let Some(terminal) = Terminal::run(&setup.command(&["top"])) else {
+        return;
+    };
+    terminal.shows("calls: 1 in flight");
+    terminal.shows("notes__write  in flight for");
+    client.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/cancelled","params":{{"requestId":{id}}}}}"#
+    ));
+    terminal.shows("notes__write  cancelled");
+    terminal.shows("calls: 0 in flight");
     terminal.press("q");
     terminal.shows("[exit 0]");
 }
