@@ -2,7 +2,7 @@
 //! each request to that server, requests of the client, and notifications of the server. Of an extension that several servers have,
 //! a request would not say which of them it means, so it does not pass.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::inventory::Inventory;
 use super::view::View;
@@ -13,11 +13,59 @@ use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 /// Extensions of servers that clients can use: their servers, and the servers' settings.
 pub(super) type Offered = BTreeMap<String, (ServerName, String)>;
 
-/// The extensions that a client has in common with servers, by server.
-pub(super) type Common = BTreeMap<ServerName, Others>;
+/// The extensions that a client has in common with servers.
+#[derive(Debug, Default)]
+pub(crate) struct Common {
+    by_server: BTreeMap<ServerName, Others>,
+    /// The names of all extensions of the client and of servers, also of those that it cannot use.
+    known: BTreeSet<String>,
+}
+
+impl Common {
+    /// Whether there are none.
+    pub(super) fn is_empty(&self) -> bool {
+        self.by_server.is_empty()
+    }
+
+    /// Those with a server.
+    pub(super) fn with(&self, server: &ServerName) -> Option<&Others> {
+        self.by_server.get(server)
+    }
+
+    /// The server that a request with this method is for: the one whose extension has the method's first part as its name. If that is
+    /// the name of no extension, it is the only server.
+    pub(super) fn server_of(&self, method: &str) -> Option<&ServerName> {
+        let named = self
+            .by_server
+            .iter()
+            .filter(|(_, others)| others.keys().any(|name| is_method_of(name, method)));
+        let mut servers: Vec<_> = named.map(|(server, _)| server).collect();
+        if servers.is_empty() && !self.known.iter().any(|name| is_method_of(name, method)) {
+            servers.extend(self.by_server.keys());
+        }
+        let only = servers.pop();
+        only.filter(|_| servers.is_empty())
+    }
+
+    /// Whether a notification is one of an extension of this server, by the same rule.
+    pub(super) fn is_of(&self, server: &ServerName, notification: &str) -> bool {
+        let own = notification.strip_prefix("notifications/");
+        self.server_of(own.unwrap_or(notification)) == Some(server)
+    }
+}
+
+/// Whether a method has the name of an extension as its first part.
+fn is_method_of(extension: &str, method: &str) -> bool {
+    let begins = |name: &str| {
+        let rest = method.strip_prefix(name);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    let own = extension.split_once('/').map_or(extension, |(_, own)| own);
+    begins(extension) || begins(own)
+}
 
 /// The names of the extensions of all servers, also of those that clients with this view cannot use.
-pub(super) fn of_servers(view: &View, inventory: &Inventory) -> Vec<String> {
+fn of_servers(view: &View, inventory: &Inventory) -> Vec<String> {
     let (config, snapshot) = (view.config(), view.snapshot());
     let servers = config.servers.keys();
     let others = servers.flat_map(|server| inventory.other_extensions(&snapshot, server));
@@ -52,43 +100,21 @@ pub(super) fn offered(view: &View, inventory: &Inventory) -> Offered {
 
 /// The extensions that a client which declares `declared` has in common with servers.
 pub(super) fn common(view: &View, inventory: &Inventory, declared: &Others) -> Common {
-    let mut common = Common::new();
+    let mut common = Common::default();
     if declared.is_empty() {
         return common;
     }
     for (extension, (server, _)) in offered(view, inventory) {
         if let Some(settings) = declared.get(&extension) {
-            let of_server = common.entry(server).or_default();
+            let of_server = common.by_server.entry(server).or_default();
             of_server.insert(extension, settings.clone());
         }
     }
-    common
-}
-
-/// The server that a request with this method is for: the one whose extension has the method's first part as its name. If that is the
-/// name of none of the extensions which `are_known`, it is the only server.
-pub(super) fn server_of<'a>(
-    common: &'a Common,
-    method: &str,
-    are_known: impl IntoIterator<Item = String>,
-) -> Option<&'a ServerName> {
-    let is_of = |extension: &str| {
-        let begins = |name: &str| {
-            let rest = method.strip_prefix(name);
-            rest.is_some_and(|rest| rest.starts_with('/'))
-        };
-        let own = extension.split_once('/').map_or(extension, |(_, own)| own);
-        begins(extension) || begins(own)
-    };
-    let named = common
-        .iter()
-        .filter(|(_, others)| others.keys().any(|name| is_of(name)));
-    let mut servers: Vec<_> = named.map(|(server, _)| server).collect();
-    if servers.is_empty() && !are_known.into_iter().any(|name| is_of(&name)) {
-        servers.extend(common.keys());
+    if !common.is_empty() {
+        let names = declared.keys().cloned();
+        common.known = names.chain(of_servers(view, inventory)).collect();
     }
-    let only = servers.pop();
-    only.filter(|_| servers.is_empty())
+    common
 }
 
 /// A method or an extension of a server as rules see it: a tool that declares nothing.
@@ -110,20 +136,31 @@ mod tests {
             let settings = |name: &&str| ((*name).to_owned(), "{}".to_owned());
             names.iter().map(settings).collect()
         };
-        let mut common = Common::from([(server("a"), others(&["x.example/files", "x.example/b"]))]);
-        let found = |common: &Common, method: &str| {
-            server_of(common, method, ["b.example/shared".to_owned()]).map(ToString::to_string)
+        let mut common = Common {
+            by_server: BTreeMap::from([(server("a"), others(&["x.example/files", "x.example/b"]))]),
+            known: BTreeSet::from(["b.example/shared".to_owned()]),
         };
+        let found =
+            |common: &Common, method: &str| common.server_of(method).map(ToString::to_string);
         assert_eq!(found(&common, "anything/get").as_deref(), Some("a"));
         // Two other servers have this one.
         for method in ["b.example/shared/get", "shared/get"] {
             assert_eq!(found(&common, method), None, "{method}");
+            assert!(!common.is_of(&server("a"), &format!("notifications/{method}")));
         }
-        common.insert(server("z"), others(&["z.example/other"]));
+        common
+            .by_server
+            .insert(server("z"), others(&["z.example/other"]));
         assert_eq!(found(&common, "files/get").as_deref(), Some("a"));
         assert_eq!(found(&common, "z.example/other/get").as_deref(), Some("z"));
         assert_eq!(found(&common, "anything/get"), None);
-        common.insert(server("y"), others(&["y.example/files"]));
+        for (name, is_of_a) in [("files", true), ("files/x", true), ("other/x", false)] {
+            let name = format!("notifications/{name}");
+            assert_eq!(common.is_of(&server("a"), &name), is_of_a, "{name}");
+        }
+        common
+            .by_server
+            .insert(server("y"), others(&["y.example/files"]));
         assert_eq!(found(&common, "files/get"), None);
     }
 }
