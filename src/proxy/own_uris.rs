@@ -153,14 +153,6 @@ fn parts(uri: &str) -> Option<(&'static str, &str)> {
     Some((scheme, rest))
 }
 
-/// Whether a member of this name has the URI of a resource.
-pub(super) fn has_uri(member: &str) -> bool {
-    matches!(
-        member,
-        "uri" | "resourceUri" | "ui/resourceUri" | "openai/outputTemplate"
-    )
-}
-
 /// `raw`, a definition or result of `server`, with the URIs that clients see; `None` if these are the server's own.
 pub(super) fn for_clients(server: &ServerName, raw: &RawValue) -> Option<String> {
     replaced(raw, &mut |own| seen(server, own))

@@ -440,12 +440,12 @@ fn a_server_names_no_uri_of_another_one_in_any_spelling_and_place() {
     for (at, uri) in OF_ANOTHER.iter().enumerate() {
         let shown = client.execute(&format!("evil__t{at}"));
         let shown: Value = serde_json::from_str(shown.result()).unwrap_or_else(|_| panic!("{uri}"));
-        check_seen(&mut client, &shown, 8);
+        check_seen(&mut client, &shown, 7);
         let got = client.ask(
             "prompts/get",
             &json!({ "name": format!("evil__t{at}") }).to_string(),
         );
-        check_seen(&mut client, &got.value(), 8);
+        check_seen(&mut client, &got.value(), 7);
     }
     client.finish();
 }

@@ -474,7 +474,7 @@ fn an_error_that_is_a_question_reaches_no_client_that_has_not_declared_it() {
     let [_, odd @ ..] = &texts;
     let mut cases: Vec<(&str, &str)> = texts.iter().map(|one| (one.as_str(), unasked)).collect();
     cases.extend(odd.iter().map(|one| (one.as_str(), ALL)));
-    cases.push((&form, ALL));
+    cases.push((form.as_str(), ALL));
     for (refusal, capabilities) in cases {
         let setup = Setup::new().server("s", saying(&error(refusal)));
         // One of each era.
@@ -491,10 +491,16 @@ fn an_error_that_is_a_question_reaches_no_client_that_has_not_declared_it() {
                 told.as_str().contains("log in").then_some(told)
             });
             assert_eq!(told.error_code(), -32603, "{refusal}: {}", told.as_str());
-            let id = modern.begin_modern(method, members, capabilities, "");
-            let told = modern.answer(id);
-            let is_error = told.as_str().contains(r#""error":{"code":-32603,"#);
-            assert!(is_error, "{refusal}: {}", told.as_str());
+            if refusal == form {
+                // For a modern client this is the question that the server might have asked.
+                continue;
+            }
+            let told = until("an answer of the server", || {
+                let id = modern.begin_modern(method, members, capabilities, "");
+                let told = modern.answer(id);
+                told.as_str().contains("log in").then_some(told)
+            });
+            assert_eq!(told.error_code(), -32603, "{refusal}: {}", told.as_str());
         }
         legacy.finish();
         modern.finish();

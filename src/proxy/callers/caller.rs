@@ -327,7 +327,7 @@ const ANOTHERS_ID: &str =
 /// Notes a question that sends the user to another place, so that its server alone can say that this is done.
 fn begins(client: &Client, question: &Question) -> bool {
     let params = question.params.as_deref();
-    let params = params.and_then(|params| serde_json::from_slice(params).ok());
+    let params: Option<&RawValue> = params.and_then(|params| serde_json::from_slice(params).ok());
     params.is_none_or(|params| client.begins(&question.server, params))
 }
 

@@ -75,12 +75,13 @@ impl Relay {
     pub(super) fn asking_task(
         &self,
         context: &RequestContext,
-        call: u64,
+        call: impl FnOnce() -> u64,
     ) -> Option<Result<AskingTask, ServerReply>> {
         let token: String = serde_json::from_str(context.state.as_deref()?).ok()?;
         if !token.starts_with(STATE_PREFIX) {
             return None;
         }
+        let call = call();
         let mut tasks = self.asking_tasks.0.lock();
         let is_of = tasks.get(&token).is_some_and(|known| known.call == call);
         let found = is_of.then(|| tasks.remove(&token)).flatten();
@@ -93,7 +94,7 @@ impl Relay {
 
     /// The answer that asks a client the questions of a task which it has not answered. `None` if it cannot be asked one of them, which
     /// ends the task.
-    pub(super) fn ask_by_answer(
+    pub(super) fn ask_for_task(
         &self,
         server: &ServerName,
         context: &RequestContext,

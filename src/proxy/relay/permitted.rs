@@ -13,15 +13,16 @@ impl RequestContext {
     /// The reply of `server` as this client may get it.
     pub(super) fn permitted(&self, server: &ServerName, reply: ServerReply) -> ServerReply {
         match reply {
-            ServerReply::Result(result) => match required_input(&result) {
-                Some(input) if !self.permits(&input) => {
-                    let message = format!(
-                        "server `{server}` asks for something that this client has not declared or cannot be asked now"
-                    );
-                    error(ErrorCode::INTERNAL, &message)
+            ServerReply::Result(result) => {
+                let input = required_input(&result);
+                if input.is_none_or(|input| self.permits(&input)) {
+                    return ServerReply::Result(result);
                 }
-                _ => ServerReply::Result(result),
-            },
+                let message = format!(
+                    "server `{server}` asks for something that this client has not declared or cannot be asked now"
+                );
+                error(ErrorCode::INTERNAL, &message)
+            }
             ServerReply::Error(error) => ServerReply::Error(self.permitted_error(server, error)),
         }
     }

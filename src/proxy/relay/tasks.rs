@@ -14,7 +14,7 @@ use super::asking_tasks::AskingTask;
 use super::instrument::InstrumentedPool;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
-use crate::mcp::object::{quoted, text};
+use crate::mcp::object::text;
 use crate::mcp::{ErrorCode, Frame, Object, TASKS};
 use crate::proxy::callers::caller::{CallHost, Questions};
 use crate::shutdown::Tasks;
@@ -65,8 +65,8 @@ impl Relay {
         if tool.needs_task() {
             return Box::pin(self.call_as_task(server, relayed, context)).await;
         }
-        let repeated =
-            context.and_then(|context| self.asking_task(context, relayed.fingerprint(server)));
+        let call = || relayed.fingerprint(server);
+        let repeated = context.and_then(|context| self.asking_task(context, call));
         match (repeated, context) {
             (Some(Ok(asking)), Some(context)) => {
                 let goes_on = self.answer_and_wait(server, asking, relayed.limit, context);
@@ -252,7 +252,7 @@ impl Relay {
                         if members.all(|(key, _)| known.contains(key.get())) {
                             continue;
                         }
-                        let asked = self.ask_by_answer(server, context, asking_task, &questions);
+                        let asked = self.ask_for_task(server, context, asking_task, &questions);
                         return Ok(asked.unwrap_or_else(unable));
                     }
                     let answered = &mut asking_task.answered;
