@@ -99,8 +99,7 @@ impl ClientCapabilities {
         })
     }
 
-    /// Whether a server's question may be put to the client: its method, and the kind of question that it is. Kinds that the client has
-    /// not declared are for no client that knows less.
+    /// Whether a server's question may be put to the client: it has declared the method, and this kind of it.
     #[must_use]
     pub(crate) fn permit(self, method: &str, params: Option<&RawValue>) -> bool {
         let params = params.and_then(|raw| Object::parse(raw).ok());

@@ -48,14 +48,14 @@ static MARKS: LazyLock<[Finder<'static>; 4]> = LazyLock::new(|| {
     ]
 });
 
-/// What clients see for a URI that stands in a text of `server`; `None` if they see the URI itself, which is none of ours in any
+/// The URI that clients see for one in a text of `server`; `None` if they see that one itself, because it has none of our schemes in any
 /// spelling.
 pub(super) fn seen(server: &ServerName, own: &str) -> Option<String> {
     let canonical = with_server(server, own);
     canonical.or_else(|| known_scheme(own).map(|_| told_apart(server, own)))
 }
 
-/// `own` as a URI that names its server, whatever it is.
+/// A URI of `server` of any kind as one that names its server.
 pub(super) fn told_apart(server: &ServerName, own: &str) -> String {
     format!("{MCPZIP}://{server}/{}", encoded(own))
 }

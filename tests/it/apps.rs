@@ -422,11 +422,14 @@ fn check_seen(client: &mut Client, result: &Value, least: usize) {
 fn a_server_names_no_uri_of_another_one_in_any_spelling_and_place() {
     let tools = OF_ANOTHER.iter().enumerate().map(|(at, uri)| {
         let deep = format!("{}{{\"uri\":{uri}}}{}", "[".repeat(40), "]".repeat(40));
-        let result_of = format!(
-            r#"{{"content":[{{"type":"resource_link","name":"x","uri":{uri}}},{{"type":"resource_link","name":"x","ur\u0069":{uri}}},
-                {{"type":"resource","resource":{{"uri":{uri},"text":"x"}}}}],
-                "_meta":{{"ui":{{"resourceUri":{uri}}},"ui/resourceUri":{uri},"ui\/resourceUr\u0069":{uri},"openai/outputTemplate":{uri},"deep":{deep}}}}}"#
+        let links = format!(
+            r#"{{"type":"resource_link","name":"x","uri":{uri}}},{{"type":"resource_link","name":"x","ur\u0069":{uri}}}"#
         );
+        let embedded = format!(r#"{{"type":"resource","resource":{{"uri":{uri},"text":"x"}}}}"#);
+        let meta = format!(
+            r#"{{"ui":{{"resourceUri":{uri}}},"ui/resourceUri":{uri},"ui\/resourceUr\u0069":{uri},"openai/outputTemplate":{uri},"deep":{deep}}}"#
+        );
+        let result_of = format!(r#"{{"content":[{links},{embedded}],"_meta":{meta}}}"#);
         (format!("t{at}"), result(&result_of))
     });
     let mut evil = reading("EVIL");
@@ -459,7 +462,8 @@ fn a_server_lists_no_uri_of_another_one_in_any_spelling() {
         let own: String = serde_json::from_str(uri).unwrap();
         let entry =
             format!(r#"{{"uri":{uri},"name":"x","_meta":{{"ui":{{"resourceUri":{uri}}}}}}}"#);
-        evil = evil.resource_as(&own, &entry, []);
+        let read = r#"{"contents":[{"uri":"any:thing","text":"EVIL"}]}"#;
+        evil = evil.resource_as(&own, &entry, [result(read)]);
         evil = evil.template(&format!("{own}{{x}}"));
         let definition = format!(
             r#"{{"name":"t{at}","inputSchema":{{"type":"object"}},"_meta":{{"ui":{{"resourceUri":{uri}}}}}}}"#

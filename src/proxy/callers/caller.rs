@@ -10,13 +10,13 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
+use super::common::Common;
 use crate::mcp::extensions::may_notify;
 use crate::mcp::object::quoted;
 use crate::mcp::{
     ClientCapabilities, Extensions, Frame, LogLevel, Object, Others, Outbox, Receipt, Revision,
     headers,
 };
-use crate::proxy::extensions::Common;
 use crate::proxy::own_uris;
 use crate::secret::Masker;
 use crate::telemetry::trace::Trace;

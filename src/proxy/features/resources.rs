@@ -72,7 +72,7 @@ fn shown(json: &RawValue, server: &ServerName, member: &str, seen: Option<String
 struct Owners {
     /// In a list, as a tool's interface, or by a skill.
     by_list: BTreeSet<ServerName>,
-    /// In a result only. What one server lists is not another's because that has a link to it.
+    /// In a result only. A link takes no resource from the server that lists it.
     by_link: BTreeSet<ServerName>,
 }
 

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use super::open_calls::{MOST_OPEN, PATIENCE};
-use super::tasks::Task;
+use super::task::Task;
 use super::{Relay, RequestContext, error};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};

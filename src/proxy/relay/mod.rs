@@ -13,6 +13,7 @@ mod named_uris;
 pub(in crate::proxy) mod open_calls;
 mod permitted;
 mod question;
+mod task;
 mod tasks;
 
 use std::borrow::Cow;

@@ -64,7 +64,7 @@ impl RequestContext {
         }
     }
 
-    /// Whether the client can send its user to the places that an error names. Of later revisions, this is no error.
+    /// Whether the client can send its user to the places that an error names. Later revisions do not have this error.
     fn goes_elsewhere(&self, server: &ServerName, error: &[u8]) -> bool {
         let Some(places) = places_of(error) else {
             return false;

@@ -3,7 +3,7 @@
 //! answer to a call (extension `io.modelcontextprotocol/tasks`).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -11,22 +11,16 @@ use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
 use super::asking_tasks::AskingTask;
-use super::instrument::InstrumentedPool;
+use super::task::Task;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
 use crate::mcp::object::text;
 use crate::mcp::{ErrorCode, Frame, Object, TASKS};
 use crate::proxy::callers::caller::{CallHost, Questions};
-use crate::shutdown::Tasks;
-use crate::telemetry::trace::{Hop, Trace};
 use crate::tool::ServerName;
 use crate::upstream::{
-    CallError, Host, Question, ServerCall, ServerReply, code_of, may_have_text, required_input,
-    with_plain_code,
+    CallError, Host, Question, ServerReply, code_of, may_have_text, required_input, with_plain_code,
 };
-
-/// The time limit for cancelling a task whose call was given up.
-const CANCELLING: Duration = Duration::from_secs(5);
 
 /// The limits of the pause between two questions for the state of a task.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -369,60 +363,6 @@ impl Relay {
 fn unable() -> ServerReply {
     let message = "the task of this call has a question that this client cannot be asked";
     error(ErrorCode::METHOD_NOT_FOUND, message)
-}
-
-/// A task at a server, which is cancelled when its call is given up.
-pub(super) struct Task {
-    pool: InstrumentedPool,
-    tasks: Tasks,
-    server: ServerName,
-    /// The parameters of requests about it.
-    params: Frame,
-    /// Its id, if it is a task of the extension.
-    name: Option<String>,
-    /// The client of its call, whose connection knows the task.
-    host: Option<Arc<CallHost>>,
-    is_over: bool,
-}
-
-impl Task {
-    fn request<'a>(&'a self, method: &'a str, limit: Duration) -> Relayed<'a> {
-        Relayed {
-            method,
-            name: self.name.as_deref(),
-            params: self.params.clone(),
-            limit,
-            is_repeatable: true,
-            takes_task: true,
-        }
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let (pool, server) = (self.pool.clone(), self.server.clone());
-        let (params, name) = (std::mem::take(&mut self.params), self.name.take());
-        let host = self.host.take().map(|host| host as Arc<dyn Host>);
-        self.tasks.spawn(async move {
-            let call = ServerCall {
-                method: "tasks/cancel",
-                name: name.as_deref(),
-                params: &params,
-                meta: "",
-                limit: CANCELLING,
-                hop: Hop::default(),
-                host,
-                agreed: None,
-                takes_task: name.is_some(),
-            };
-            if let Err(error) = pool.call(&server, call, &Trace::None, false).await {
-                tracing::debug!(%server, %error, "a task could not be cancelled");
-            }
-        });
-    }
 }
 
 /// The end of a call that was a task, without the task's id where the protocol has it: the client knows of no task.
