@@ -169,11 +169,33 @@ impl ServerTools {
     }
 
     /// Whether the server named the resource in one of its lists, as the interface of one of its tools, or by a skill in whose folder it is.
+    /// A folder of another scheme than that of skills may be a part of a disk or host that other servers have as well.
     #[must_use]
     pub fn names_resource(&self, uri: &str) -> bool {
         self.resources.has(uri)
             || self.interfaces.contains(uri)
-            || self.skills.iter().any(|folder| uri.starts_with(folder))
+            || uri.starts_with("skill://") && self.holds_in_skill(uri)
+    }
+
+    /// Whether the resource is in the folder of one of its skills.
+    #[must_use]
+    pub(crate) fn holds_in_skill(&self, uri: &str) -> bool {
+        self.skills.iter().any(|folder| uri.starts_with(folder))
+    }
+
+    /// Whether the server lists the resource, or has a template with its beginning, which is more than a scheme.
+    #[must_use]
+    pub(crate) fn claims_resource(&self, uri: &str) -> bool {
+        let is_longer = |beginning: &str| {
+            let scheme = beginning.find("://").map(|end| end + "://".len());
+            scheme.is_some_and(|scheme| beginning.len() > scheme)
+        };
+        let mut templates = self.templates.as_slice().iter().map(|entry| {
+            let end = entry.key.find('{').unwrap_or(entry.key.len());
+            &entry.key[..end]
+        });
+        self.names_resource(uri)
+            || templates.any(|beginning| is_longer(beginning) && uri.starts_with(beginning))
     }
 
     /// Whether one of its tools has an interface.

@@ -99,6 +99,38 @@ impl ClientCapabilities {
         })
     }
 
+    /// Whether a server's question may be put to the client: it has declared the method, and this kind of it.
+    #[must_use]
+    pub(crate) fn permit(self, method: &str, params: Option<&RawValue>) -> bool {
+        let params = params.and_then(|raw| Object::parse(raw).ok());
+        let params = params.unwrap_or_default();
+        let has_kind = match method {
+            "elicitation/create" => {
+                let mode = params.get("mode");
+                match mode.map(|raw| text(raw).unwrap_or_default()).as_deref() {
+                    // Before 2025-11-25 there were forms only.
+                    None | Some("form") => self.has(Self::FORM),
+                    Some("url") => self.has(Self::URL),
+                    Some(_) => false,
+                }
+            }
+            "sampling/createMessage" => self.has(Self::SAMPLING_TOOLS) || !has_tools(&params),
+            _ => true,
+        };
+        has_kind && self.allow(method)
+    }
+
+    /// The capabilities among these that `declared` lacks.
+    #[must_use]
+    pub(crate) fn lacking_in(self, declared: Self) -> Self {
+        let lacking = self.0 & !declared.0;
+        let of_sampling = match lacking & (Self::SAMPLING_TOOLS | Self::SAMPLING_CONTEXT) {
+            0 => 0,
+            _ => Self::SAMPLING,
+        };
+        Self(lacking | of_sampling)
+    }
+
     /// Whether the client supports elicitation by form.
     #[must_use]
     pub(crate) fn elicits_forms(self) -> bool {
@@ -114,6 +146,30 @@ impl ClientCapabilities {
     fn has(self, any: u8) -> bool {
         self.0 & any != 0
     }
+}
+
+/// Whether a request for sampling is about tools.
+fn has_tools(params: &Object<'_>) -> bool {
+    let list = |raw: Option<&'_ RawValue>| -> Vec<Box<RawValue>> {
+        let json = raw.map_or("[]", RawValue::get);
+        match json.starts_with('[') {
+            true => serde_json::from_str(json).unwrap_or_default(),
+            false => serde_json::from_str(&format!("[{json}]")).unwrap_or_default(),
+        }
+    };
+    let is_of_tools = |block: &RawValue| {
+        let kind = Object::parse(block).ok().and_then(|one| one.text("type"));
+        matches!(kind.as_deref(), Some("tool_use" | "tool_result"))
+    };
+    let has_blocks = |message: &RawValue| {
+        let message = Object::parse(message).unwrap_or_default();
+        let content = list(message.get("content"));
+        content.iter().any(|block| is_of_tools(block))
+    };
+    let messages = list(params.get("messages"));
+    params.get("tools").is_some()
+        || params.get("toolChoice").is_some()
+        || messages.iter().any(|message| has_blocks(message))
 }
 
 /// The media type of an interface, the one that the extension defines.
@@ -300,6 +356,56 @@ mod tests {
         ] {
             assert_eq!(capabilities.allow(method), allowed, "{method}");
         }
+    }
+
+    #[test]
+    fn a_kind_of_question_is_for_clients_that_have_declared_it() {
+        let check = |declared: &str, method: &str, params: &str, expected: bool| {
+            let declared = RawValue::from_string(declared.to_owned()).unwrap();
+            let params = RawValue::from_string(params.to_owned()).unwrap();
+            let permitted = ClientCapabilities::parse(&declared).permit(method, Some(&params));
+            assert_eq!(permitted, expected, "{declared}: {method} {params}");
+        };
+        for (mode, by_form, by_url) in [
+            ("{}", true, false),
+            (r#"{"mode":"form"}"#, true, false),
+            (r#"{"mode":"\u0075rl"}"#, false, true),
+            (r#"{"mode":"other"}"#, false, false),
+            (r#"{"mode":null}"#, false, false),
+            (r#"{"mode":"form","mode":"url"}"#, false, true),
+        ] {
+            check(r#"{"elicitation":{}}"#, "elicitation/create", mode, by_form);
+            let url = r#"{"elicitation":{"url":{}}}"#;
+            check(url, "elicitation/create", mode, by_url);
+            check("{}", "elicitation/create", mode, false);
+        }
+        for (params, is_plain) in [
+            (
+                r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}"#,
+                true,
+            ),
+            (r#"{"messages":[],"tools":[]}"#, false),
+            (r#"{"messages":[],"toolChoice":{"mode":"auto"}}"#, false),
+            (
+                r#"{"messages":[{"role":"user","content":{"type":"tool_result"}}]}"#,
+                false,
+            ),
+            (
+                r#"{"messages":[{"role":"user","content":[{"type":"text"},{"type":"tool_use","n":1e400}]}]}"#,
+                false,
+            ),
+        ] {
+            check(
+                r#"{"sampling":{}}"#,
+                "sampling/createMessage",
+                params,
+                is_plain,
+            );
+            let tools = r#"{"sampling":{"tools":{}}}"#;
+            check(tools, "sampling/createMessage", params, true);
+        }
+        check(r#"{"roots":{}}"#, "roots/list", "{}", true);
+        check(r#"{"roots":{}}"#, "tools/call", "{}", false);
     }
 
     #[test]

@@ -109,19 +109,17 @@ impl upstream::Audience for Inbound {
                     let declared = client.extensions();
                     let common = extensions::common(&view, &proxy.inventory, declared.others());
                     let outbox = client.listener().outbox();
-                    if let Some(outbox) = outbox.filter(|_| common.contains_key(server)) {
+                    if let Some(outbox) = outbox.filter(|_| common.is_of(server, method)) {
                         outbox.offer(Frame::notification(method, params));
                     }
                 }
             }
             Notice::ElicitationComplete(params) => {
                 let clients = proxy.callers.clients();
-                let able = clients.iter().filter(|client| {
-                    client
-                        .capabilities()
-                        .is_some_and(ClientCapabilities::elicits_urls)
-                });
-                for outbox in able.filter_map(|client| client.listener().outbox()) {
+                let asked = clients
+                    .iter()
+                    .filter(|client| client.completes(server, params));
+                for outbox in asked.filter_map(|client| client.listener().outbox()) {
                     outbox.push_unless_congested(Frame::notification(
                         "notifications/elicitation/complete",
                         params.get(),

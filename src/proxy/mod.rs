@@ -245,6 +245,7 @@ impl Proxy {
             let session_id = directories.owner.session();
             let events = Source::new(servers.events.clone(), session_id);
             let notifier = Notifier::new(session.environment.clone(), tasks.clone());
+            let catalog = Arc::new(Catalog::new());
             let relay = Relay::new(
                 pool.clone(),
                 statistics.clone(),
@@ -252,10 +253,10 @@ impl Proxy {
                 notifier.clone(),
                 directories.approvals.clone(),
                 directories.pause.clone(),
+                catalog.clone(),
                 tasks.clone(),
             );
             let relay = Arc::new(relay);
-            let catalog = Arc::new(Catalog::new());
             let view_source = ViewSource::new(config, catalog.clone());
             view_source.start_servers_in(session.directory.as_ref());
             let callers = Arc::new(Callers::new(view_source));

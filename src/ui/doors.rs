@@ -5,12 +5,13 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::{Extension, Path, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::Response;
 use futures_util::stream;
+use http_body_util::BodyExt as _;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -26,6 +27,12 @@ const COMMENT: Duration = Duration::from_secs(15);
 
 /// The media type of an event stream.
 const EVENTS: &str = "text/event-stream";
+
+/// The largest request of the page, in bytes.
+const LARGEST: usize = 2 * 1024 * 1024;
+
+/// The bytes of a larger one that are read and left out, because a page that is still sending gets no answer.
+const READ_AWAY: usize = 64 * 1024 * 1024;
 
 /// Uses a link: the browser gets the cookie and the page.
 pub(super) async fn enter(State(window): State<Arc<Window>>, uri: Uri) -> Response {
@@ -84,7 +91,7 @@ pub(super) async fn actions() -> Response {
 pub(super) async fn control(
     State(window): State<Arc<Window>>,
     Extension(session): Extension<Arc<Session>>,
-    body: Bytes,
+    body: Body,
 ) -> Response {
     #[derive(Deserialize)]
     struct Call<'a> {
@@ -92,6 +99,10 @@ pub(super) async fn control(
         #[serde(borrow)]
         params: Option<&'a RawValue>,
     }
+    let body = match whole(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
     let call: Call<'_> = match serde_json::from_slice(&body) {
         Ok(call) => call,
         Err(error) => return refused(StatusCode::BAD_REQUEST, &format!("the request: {error}")),
@@ -194,12 +205,44 @@ struct Request {
     follow: bool,
 }
 
+/// The whole of a request of the page, or the answer that it is too large.
+async fn whole(mut body: Body) -> Result<Vec<u8>, Response> {
+    let (mut all, mut length) = (Vec::new(), 0);
+    while let Some(piece) = body.frame().await {
+        let Ok(piece) = piece else {
+            return Err(refused(StatusCode::BAD_REQUEST, "the request broke off"));
+        };
+        let Ok(data) = piece.into_data() else {
+            continue;
+        };
+        length += data.len();
+        match length <= LARGEST {
+            true => all.extend_from_slice(&data),
+            false => all = Vec::new(),
+        }
+        if length > READ_AWAY {
+            break;
+        }
+    }
+    if length <= LARGEST {
+        return Ok(all);
+    }
+    let text = format!(
+        "the request has more bytes than the limit of {LARGEST}; run the command in a terminal instead"
+    );
+    Err(refused(StatusCode::PAYLOAD_TOO_LARGE, &text))
+}
+
 /// Runs an action, or shows its command.
 pub(super) async fn command(
     State(window): State<Arc<Window>>,
     Extension(session): Extension<Arc<Session>>,
-    body: Bytes,
+    body: Body,
 ) -> Response {
+    let body = match whole(body).await {
+        Ok(body) => body,
+        Err(refusal) => return refusal,
+    };
     let bad = |why: String| refused(StatusCode::BAD_REQUEST, &why);
     let request: Request = match serde_json::from_slice(&body) {
         Ok(request) => request,

@@ -168,9 +168,20 @@ impl InboundRouter {
             Addressee::One(host, within)
                 if self.may_ask
                     && host.is_askable()
-                    && host.capabilities().allow(&request.method) =>
+                    && host.capabilities().permit(&request.method, request.params) =>
             {
                 (host, within)
+            }
+            Addressee::One(host, _)
+                if self.may_ask
+                    && host.is_askable()
+                    && host.capabilities().allow(&request.method) =>
+            {
+                let message = format!(
+                    "the client does not declare support for this kind of `{}`",
+                    request.method
+                );
+                return reply(refuse(ErrorCode::INVALID_PARAMS, &message));
             }
             Addressee::One(..) | Addressee::Nobody => {
                 let message = format!("no client declares support for `{}`", request.method);

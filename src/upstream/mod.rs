@@ -69,7 +69,9 @@ pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
 pub(crate) use packages::{DIRECTORY as PACKAGES, fetched_version};
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
-pub(crate) use reply::{ServerReply, code_of, message_of, required_input};
+pub(crate) use reply::{
+    ServerReply, code_of, may_have_text, message_of, required_input, with_plain_code,
+};
 pub(crate) use retry::backoff;
 pub(crate) use run::{Finished, Run};
 pub(crate) use sharing::{SharedServers, list_name};

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::support::http::HttpServer;
 use crate::support::script::{
-    answer, answer_with, ask, await_cancel, error, if_params, line, result, sleep, up_to,
+    Step, answer, answer_with, ask, await_cancel, error, if_params, line, result, sleep, up_to,
 };
 use crate::support::{Client, Message, Server, Setup, until};
 
@@ -394,6 +394,264 @@ fn a_user_who_has_to_be_somewhere_first_is_sent_there() {
         setup.home().count("s", "requestState"),
         0,
         "a legacy server knows no such thing"
+    );
+    client.finish();
+}
+
+/// Requests of a modern client for the tool, the prompt and the resource of the server `s`.
+const REQUESTS: [(&str, &str); 3] = [
+    (
+        "tools/call",
+        r#""name":"execute_tool","arguments":{"name":"s__t"}"#,
+    ),
+    ("prompts/get", r#""name":"s__p""#),
+    ("resources/read", r#""uri":"doc:x""#),
+];
+
+/// A server that gives this answer to everything.
+fn saying(step: &Step) -> Server {
+    let one = || [step.clone()];
+    Server::new()
+        .tool("t", one())
+        .prompt("p", one())
+        .resource("doc:x", one())
+}
+
+#[test]
+fn a_question_reaches_no_client_that_has_not_declared_it() {
+    let form =
+        r#"{"message":"Your password?","requestedSchema":{"type":"object","properties":{}}}"#;
+    let url = r#"{"message":"Your password?","mode":"url","url":"https://evil.example/password","elicitationId":"e"}"#;
+    let tools = r#"{"messages":[],"maxTokens":5,"tools":[{"name":"password"}]}"#;
+    let of = |method: &str, params: &str| {
+        format!(r#"{{"q":{{"method":"{method}","params":{params}}}}}"#)
+    };
+    for (requests, capabilities) in [
+        (of("elicitation/create", form), "{}"),
+        (
+            of("elicitation/create", form),
+            r#"{"elicitation":{"url":{}}}"#,
+        ),
+        (of("elicitation/create", url), r#"{"elicitation":{}}"#),
+        (of("sampling/createMessage", tools), r#"{"sampling":{}}"#),
+        (of("password/ask", form), ALL),
+        (r#"["password"]"#.to_owned(), ALL),
+    ] {
+        for kind in ["input_required", r"input\u005frequired"] {
+            let needs = format!(
+                r#"{{"resultType":"{kind}","inputRequests":{requests},"requestState":"s"}}"#
+            );
+            for server in [saying(&result(&needs)), saying(&result(&needs)).modern()] {
+                let setup = Setup::new().server("s", server);
+                let mut client = setup.start();
+                for (method, members) in REQUESTS {
+                    let id = client.begin_modern(method, members, capabilities, "");
+                    let told = client.answer(id);
+                    let text = told.as_str();
+                    assert!(
+                        !text.contains("password"),
+                        "{method} {capabilities}: {text}"
+                    );
+                    assert!(text.contains("has not declared"), "{text}");
+                }
+                client.finish();
+            }
+        }
+    }
+}
+
+#[test]
+fn an_error_that_is_a_question_reaches_no_client_that_has_not_declared_it() {
+    let unasked = r#"{"elicitation":{}}"#;
+    let form = PLACES.replace(r#""mode":"url""#, r#""mode":"form""#);
+    let texts = [
+        PLACES.to_owned(),
+        PLACES.replace("-32042", r#""-32042""#),
+        PLACES.replace("-32042", "-32042.0"),
+        PLACES.replace("-32042", "-3.2042e4"),
+        PLACES.replace(r#""code":-32042"#, r#""code":-1,"c\u006fde":"-32042""#),
+    ];
+    let [_, odd @ ..] = &texts;
+    let mut cases: Vec<(&str, &str)> = texts.iter().map(|one| (one.as_str(), unasked)).collect();
+    cases.extend(odd.iter().map(|one| (one.as_str(), ALL)));
+    cases.push((form.as_str(), ALL));
+    for (refusal, capabilities) in cases {
+        let setup = Setup::new().server("s", saying(&error(refusal)));
+        // One of each era.
+        let mut legacy = setup.start_with(&["serve", "--direct"]);
+        legacy.shake_hands_as("2025-11-25", capabilities);
+        let mut modern = setup.start_with(&["serve", "--direct"]);
+        let [_, others @ ..] = REQUESTS;
+        for (method, members) in [("tools/call", r#""name":"s__t""#)]
+            .into_iter()
+            .chain(others)
+        {
+            let told = until("an answer of the server", || {
+                let told = legacy.ask(method, &format!("{{{members}}}"));
+                told.as_str().contains("log in").then_some(told)
+            });
+            assert_eq!(told.error_code(), -32603, "{refusal}: {}", told.as_str());
+            if refusal == form {
+                // For a modern client this is the question that the server might have asked.
+                continue;
+            }
+            let told = until("an answer of the server", || {
+                let id = modern.begin_modern(method, members, capabilities, "");
+                let told = modern.answer(id);
+                told.as_str().contains("log in").then_some(told)
+            });
+            assert_eq!(told.error_code(), -32603, "{refusal}: {}", told.as_str());
+        }
+        legacy.finish();
+        modern.finish();
+    }
+}
+
+#[test]
+fn a_missing_capability_is_said_in_words_of_ours() {
+    let demand = |required: &str| {
+        error(&format!(
+            r#"{{"code":-32021,"message":"cannot ask","data":{{"requiredCapabilities":{required},"more":"raw"}}}}"#
+        ))
+    };
+    let both = r#"{"elicitation":{"form":{},"url":{}},"extensions":{"x.example/y":{}}}"#;
+    for (required, declared, expected) in [
+        (
+            r#"{"elicitation":{}}"#,
+            "{}",
+            Some(json!({ "elicitation": {} })),
+        ),
+        (
+            both,
+            r#"{"elicitation":{}}"#,
+            Some(json!({ "elicitation": { "url": {} } })),
+        ),
+        (
+            r#"{"sampling":{"tools":{}}}"#,
+            r#"{"sampling":{}}"#,
+            Some(json!({ "sampling": { "tools": {} } })),
+        ),
+        // It says so of what was declared, or of what no client can declare through us.
+        (r#"{"elicitation":{}}"#, ALL, None),
+        (r#"{"extensions":{"x.example/y":{}}}"#, ALL, None),
+        ("7", "{}", None),
+    ] {
+        let setup = Setup::new().server("s", saying(&demand(required)).modern());
+        let mut client = setup.start();
+        for (method, members) in REQUESTS {
+            let id = client.begin_modern(method, members, declared, "");
+            let told = client.answer(id);
+            let text = told.as_str();
+            match &expected {
+                Some(required) => {
+                    let refused = told.error();
+                    assert_eq!(refused["code"], -32021, "{text}");
+                    assert_eq!(refused["data"], json!({ "requiredCapabilities": required }));
+                    assert!(refused["message"].as_str().unwrap().contains("server `s`"));
+                }
+                None => assert!(
+                    !text.contains("-32021") && text.contains("cannot ask"),
+                    "{text}"
+                ),
+            }
+        }
+        client.finish();
+    }
+}
+
+#[test]
+fn a_legacy_server_asks_in_no_way_that_its_client_has_not_declared() {
+    let url = r#"{"message":"m","mode":"url","url":"https://a.example/","elicitationId":"e"}"#;
+    let tools = r#"{"messages":[],"maxTokens":5,"toolChoice":{"mode":"auto"}}"#;
+    for (method, sent, capabilities) in [
+        ("elicitation/create", url, r#"{"elicitation":{}}"#),
+        ("elicitation/create", FORM, r#"{"elicitation":{"url":{}}}"#),
+        ("sampling/createMessage", tools, r#"{"sampling":{}}"#),
+    ] {
+        let setup = Setup::new().server("s", asking(method, sent));
+        let mut client = greeted(&setup, capabilities);
+        let told = client.execute("s__t");
+        assert!(
+            told.result().contains("-32602") && told.result().contains("this kind of"),
+            "{}",
+            told.as_str()
+        );
+        client.finish();
+        let mut client = setup.start();
+        let told = modern(&mut client, "", capabilities);
+        assert!(told.result().contains("this kind of"), "{}", told.as_str());
+        client.finish();
+    }
+    // The wish for a task is for clients that mcpzip does not have; its answer is a plain one.
+    let wish = FORM.replacen('{', r#"{"task":{"ttl":1},"#, 1);
+    let setup = Setup::new().server("s", asking("elicitation/create", &wish));
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("s__t");
+    let asked = question(&mut client, "elicitation/create");
+    assert!(params(&asked)["task"].is_null(), "{}", asked.params());
+    reply(&mut client, &asked, r#"{"action":"decline"}"#);
+    assert!(client.answer(id).result().contains("decline"));
+    client.finish();
+    let mut client = setup.start();
+    let asked = modern(&mut client, "", ALL);
+    let request = &readable(&asked)["inputRequests"]["question-1"];
+    assert!(request["params"]["task"].is_null(), "{request}");
+    client.finish();
+}
+
+#[test]
+fn only_the_server_that_sent_a_user_to_a_place_says_that_this_is_done() {
+    let place = |id: &str| {
+        format!(
+            r#"{{"message":"m","mode":"url","url":"https://a.example/","elicitationId":"{id}"}}"#
+        )
+    };
+    let done = |id: &str| {
+        line(&format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/elicitation/complete","params":{{"elicitationId":"{id}"}}}}"#
+        ))
+    };
+    let asking = Server::new()
+        .tool(
+            "ask",
+            [
+                ask("q", "elicitation/create", &place("e1")),
+                answer("asked"),
+            ],
+        )
+        .tool("done", [done("e1"), done("e2"), answer("done")]);
+    let other = Server::new()
+        .tool("lie", [done("e1"), done("e2"), answer("lied")])
+        .tool(
+            "ask",
+            [
+                ask("q", "elicitation/create", &place("e1")),
+                answer_with(r#""said":$answer"#),
+            ],
+        );
+    let setup = Setup::new().server("one", asking).server("other", other);
+    let mut client = greeted(&setup, ALL);
+    let id = client.begin_execute("one__ask");
+    let asked = question(&mut client, "elicitation/create");
+    reply(&mut client, &asked, r#"{"action":"accept"}"#);
+    assert_eq!(client.answer(id).text(), "asked");
+    assert_eq!(client.execute("other__lie").text(), "lied");
+    // Nor does it take the id, which the client could not tell apart.
+    let told = client.execute("other__ask");
+    assert!(
+        told.result().contains("the same `elicitationId`"),
+        "{}",
+        told.as_str()
+    );
+    assert_eq!(client.execute("one__done").text(), "done");
+    let method = "notifications/elicitation/complete";
+    let heard = client.expect("the end", |one| one.is_notification(method));
+    assert_eq!(heard.params(), r#"{"elicitationId":"e1"}"#);
+    assert_eq!(client.execute("one__done").text(), "done");
+    let rest = client.left_over();
+    assert!(
+        !rest.iter().any(|one| one.is_notification(method)),
+        "{rest:?}"
     );
     client.finish();
 }

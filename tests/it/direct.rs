@@ -114,7 +114,7 @@ fn every_tool_is_listed_and_called_in_its_servers_own_bytes() {
     let b = Server::new().tool(
         "t2",
         [error(
-            r#"{"code":-32042,"message":"no","data":{"n":1e400}}"#,
+            r#"{"code":-32077,"message":"no","data":{"n":1e400}}"#,
         )],
     );
     let setup = Setup::new().server("a", a).server("b", b);
@@ -129,7 +129,7 @@ fn every_tool_is_listed_and_called_in_its_servers_own_bytes() {
     assert!(
         refused
             .as_str()
-            .ends_with(r#""error":{"code":-32042,"message":"no","data":{"n":1e400}}}"#)
+            .ends_with(r#""error":{"code":-32077,"message":"no","data":{"n":1e400}}}"#)
     );
     // Nothing is repaired or filled in.
     let echoed = client.call("a__echo", r#"{"n":"5", "m":1e400}"#);

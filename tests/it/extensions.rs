@@ -250,6 +250,45 @@ fn a_request_of_an_extension_goes_to_no_server_without_it() {
 }
 
 #[test]
+fn a_notification_of_anothers_extension_does_not_pass() {
+    // `other` has the extension `com.example/other`, which `disk` speaks of.
+    let lies = [
+        changed("notifications/other/changed"),
+        changed("notifications/com.example/other"),
+        changed("com.example/other/changed"),
+        changed("notifications/files/changed"),
+        answer("ok"),
+    ];
+    let server = files().hidden("touch", lies.clone()).on("files/get", lies);
+    let other = Server::new()
+        .capabilities(&capabilities(r#""com.example/other":{}"#))
+        .tool("x", [changed("notifications/other/changed"), answer("x")]);
+    let both = r#"{"extensions":{"com.example/files":{},"com.example/other":{}}}"#;
+    for server in [server.clone(), server.modern()] {
+        let setup = setup(server).server("other", other.clone());
+        let mut client = setup.start();
+        listed(&mut client);
+        client.finish();
+        let mut client = setup.start();
+        client.shake_hands_as("2025-11-25", both);
+        let is_lie = |one: &Message| one.is_notification("notifications/other/changed");
+        client.ask("files/get", "{}").result();
+        client.execute("disk__touch").text();
+        for _ in 0..2 {
+            client.expect("its own", |one| {
+                one.is_notification("notifications/files/changed")
+            });
+        }
+        let rest = client.left_over();
+        let is_of_other = |one: &Message| one.as_str().contains("other") && !one.is_answer();
+        assert!(!rest.iter().any(is_of_other), "{rest:?}");
+        client.execute("other__x").text();
+        client.expect("the other's own", is_lie);
+        client.finish();
+    }
+}
+
+#[test]
 fn settings_of_clients_start_a_bounded_number_of_processes() {
     let setup = setup(files());
     let mut client = setup.start();

@@ -472,6 +472,75 @@ fn a_server_that_demands_tasks_is_waited_for_by_other_clients() {
 }
 
 #[test]
+fn a_waited_task_asks_a_client_of_its_era_in_the_answer_to_the_call() {
+    let demand = r#"{"code":-32021,"message":"a task is required","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
+    let question = |text: &str| json!({ "method": "elicitation/create", "params": { "message": text, "requestedSchema": { "type": "object", "properties": {} } } });
+    let asks = state(
+        "complete",
+        "input_required",
+        json!({ "inputRequests": { "q-1": question("Which?"), "q-2": question("How?") } }),
+    );
+    let once_more = up_to(0, r#""q-2":{"action""#, [asks.clone()], [completed()]);
+    let demanding = lab_with(error(demand)).on("tasks/get", [once_more]);
+    let setup = setup(demanding);
+    let mut client = setup.start();
+    let askable = r#"{"elicitation":{}}"#;
+    let call = r#""name":"execute_tool","arguments":{"name":"lab__research"}"#;
+    let mut asked = |members: &str, capabilities: &str| {
+        let id = client.begin_modern("tools/call", &format!("{call}{members}"), capabilities, "");
+        client.answer(id)
+    };
+    let first = asked("", askable).value();
+    assert_eq!(first["resultType"], "input_required", "{first}");
+    let questions = first["inputRequests"].as_object().unwrap();
+    assert_eq!(questions.len(), 2, "{first}");
+    assert_eq!(questions["q-1"]["params"]["message"], "lab: Which?");
+    assert!(!first.to_string().contains(OWN), "{first}");
+    let said = r#"{"action":"accept","content":{"a":1}}"#;
+    let state = first["requestState"].to_string();
+    // A token is for its call alone.
+    let other = format!(
+        r#""name":"execute_tool","arguments":{{"name":"lab__plain"}},"requestState":{state}"#
+    );
+    let refused = {
+        let id = client.begin_modern("tools/call", &other, askable, "");
+        client.answer(id)
+    };
+    assert!(
+        refused.as_str().contains("unknown or has expired"),
+        "{refused:?}"
+    );
+    let mut asked = |members: &str, capabilities: &str| {
+        let id = client.begin_modern("tools/call", &format!("{call}{members}"), capabilities, "");
+        client.answer(id)
+    };
+    // What is not answered is asked again, and a key that was not asked is no answer.
+    let one = format!(r#","inputResponses":{{"q-1":{said},"q-9":{said}}},"requestState":{state}"#);
+    let second = asked(&one, askable).value();
+    let questions = second["inputRequests"].as_object().unwrap();
+    assert_eq!(questions.keys().collect::<Vec<_>>(), ["q-2"], "{second}");
+    // The first token was for once.
+    assert!(
+        asked(&one, askable)
+            .as_str()
+            .contains("unknown or has expired")
+    );
+    let state = second["requestState"].to_string();
+    let two =
+        format!(r#","inputResponses":{{"q-2":{{"action":"decline"}}}},"requestState":{state}"#);
+    assert!(asked(&two, askable).text().contains("rows"));
+    // A client that cannot be asked gets an error, and the task is cancelled.
+    let setup = Setup::new().server("lab", lab_with(error(demand)).on("tasks/get", [asks]));
+    let mut other = setup.start();
+    let id = other.begin_modern("tools/call", call, "{}", "");
+    let told = other.answer(id).tool_error();
+    assert!(told.contains("cannot be asked"), "{told}");
+    setup.home().wait_for("lab", "tasks/cancel");
+    other.finish();
+    client.finish();
+}
+
+#[test]
 fn a_waited_task_ends_with_the_time_limit_of_its_call() {
     let demand = r#"{"code":-32021,"message":"a task is required","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
     let slow = lab_with(error(demand)).on("tasks/get", [hang()]);
@@ -668,13 +737,14 @@ fn the_servers_id_of_a_task_is_in_no_answer_and_members_belong_to_their_state() 
     let related = json!({ "io.modelcontextprotocol/related-task": { "taskId": OWN }, "x": 1 });
     let found = json!({ "content": [], "_meta": related });
     let question = json!({ "q": { "method": "elicitation/create", "params": { "message": "Your password?" } } });
-    let more = json!({ "result": found, "inputRequests": question, "error": { "code": 1 }, "_meta": related, "statusMessage": format!("{OWN} runs") });
+    let more = json!({ "result": found, "inputRequests": question, "error": { "code": 1 }, "_meta": related, "statusMessage": "runs" });
     let made = state("task", "working", more.clone());
     let gone = json!({ "code": -32602, "message": format!("Task {OWN} not found"), "data": { "id": OWN } });
+    let failed = json!({ "code": -32000, "message": "it broke" });
     let steps = [
         state("complete", "working", more.clone()),
         state("complete", "completed", more),
-        state("complete", "failed", json!({ "error": gone })),
+        state("complete", "failed", json!({ "error": failed })),
         error(&gone.to_string()),
     ];
     for step in steps {
@@ -707,7 +777,7 @@ fn the_servers_id_of_a_task_is_in_no_answer_and_members_belong_to_their_state() 
                 value["error"]["message"]
                     .as_str()
                     .unwrap()
-                    .contains("not found")
+                    .contains("no such task")
             ),
         }
         client.finish();
@@ -720,6 +790,83 @@ fn the_servers_id_of_a_task_is_in_no_answer_and_members_belong_to_their_state() 
                 .all(|line| line.contains(r#""elicitation""#))
         );
     }
+}
+
+#[test]
+fn a_short_id_of_a_task_makes_no_answer_longer() {
+    let text = "e".repeat(100_000);
+    let failure = json!({ "code": -32000, "message": text, "data": { "text": text } });
+    let short = |status: &str, members: Value| {
+        let mut state = json!({
+            "resultType": "complete", "taskId": "e", "status": status, "ttlMs": null,
+            "createdAt": "2026-11-26T00:00:00Z", "lastUpdatedAt": "2026-11-26T00:00:00Z",
+        });
+        let members = members.as_object().unwrap().clone();
+        state.as_object_mut().unwrap().extend(members);
+        state
+    };
+    let mut made = short("working", json!({ "statusMessage": text }));
+    made["resultType"] = json!("task");
+    for step in [
+        result(&short("working", json!({ "statusMessage": text })).to_string()),
+        result(&short("failed", json!({ "error": failure })).to_string()),
+        error(&failure.to_string()),
+    ] {
+        let server = Server::new()
+            .modern()
+            .capabilities(ABLE)
+            .tool("research", [result(&made.to_string())])
+            .on("tasks/get", [step]);
+        let setup = setup(server);
+        let mut client = setup.start();
+        let call = r#""name":"execute_tool","arguments":{"name":"lab__research"}"#;
+        let task = asked(&mut client, "tools/call", call);
+        let id = id_of(&task.value());
+        let state = get(&mut client, &id);
+        for answer in [&task, &state] {
+            assert!(answer.as_str().contains(&text), "the server's text stays");
+            assert!(answer.as_str().len() < 210_000, "{}", answer.as_str().len());
+        }
+        client.finish();
+    }
+    // A call that waits for such a task is no longer either.
+    let demand = r#"{"code":-32021,"message":"a task is required","data":{"requiredCapabilities":{"extensions":{"io.modelcontextprotocol/tasks":{}}}}}"#;
+    let made = if_params(
+        "io.modelcontextprotocol/tasks",
+        [result(&made.to_string())],
+        [error(demand)],
+    );
+    let server = Server::new()
+        .modern()
+        .capabilities(ABLE)
+        .tool("research", [made])
+        .on("tasks/get", [error(&failure.to_string())])
+        .on("tasks/cancel", [result(r#"{"resultType":"complete"}"#)]);
+    let setup = Setup::new().server("lab", server);
+    let mut client = setup.connect();
+    let told = client.execute("lab__research");
+    assert!(told.as_str().len() < 210_000, "{}", told.as_str().len());
+    client.finish();
+}
+
+#[test]
+fn a_task_is_one_however_its_server_spells_that() {
+    let spelled = format!(
+        r#"{{"resultType":"t\u0061sk","taskId":{},"status":"working","createdAt":"2026-11-26T00:00:00Z","ttlMs":null}}"#,
+        json!(OWN)
+    );
+    let server = lab().hidden("research", [result(&spelled)]);
+    let forced = Server::new().modern().tool("research", [result(&spelled)]);
+    let setup = setup(server);
+    let mut client = setup.start();
+    begin(&mut client, "");
+    client.finish();
+    let setup = Setup::new().server("lab", forced);
+    let mut client = setup.start();
+    let one = r#""name":"execute_tool","arguments":{"name":"lab__research"}"#;
+    let told = client.ask_modern("tools/call", one).tool_error();
+    assert!(told.contains("a task that was not asked for"), "{told}");
+    client.finish();
 }
 
 #[test]

@@ -160,7 +160,7 @@ fn many_prompts_come_in_pages_each_once() {
 
 #[test]
 fn errors_and_failures_of_a_server_are_errors() {
-    let refusal = r#"{"code":-32042,"message":"no","data":{"n":1e400}}"#;
+    let refusal = r#"{"code":-32077,"message":"no","data":{"n":1e400}}"#;
     let setup = Setup::new()
         .server(
             "a",

@@ -1,7 +1,7 @@
 //! The caller of a request, and how servers reach that client with progress, log messages and questions.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -10,12 +10,14 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::client::{Client, Shows, refusal};
+use super::common::Common;
 use crate::mcp::extensions::may_notify;
 use crate::mcp::object::quoted;
 use crate::mcp::{
     ClientCapabilities, Extensions, Frame, LogLevel, Object, Others, Outbox, Receipt, Revision,
     headers,
 };
+use crate::proxy::own_uris;
 use crate::secret::Masker;
 use crate::telemetry::trace::Trace;
 use crate::tool::ServerName;
@@ -35,7 +37,7 @@ pub(crate) struct Caller {
     /// Its extensions that are not among those.
     pub extensions: Extensions,
     /// Those of them that it has in common with a server.
-    pub common: Arc<BTreeMap<ServerName, Others>>,
+    pub common: Arc<Common>,
     /// The outbox for notifications and questions that belong to the request.
     pub outbox: Outbox,
     /// The lowest log level that a modern request asks for.
@@ -62,6 +64,8 @@ pub(in crate::proxy) struct CallHost {
     capabilities: ClientCapabilities,
     /// The extensions that it has in common with the server.
     extensions: Others,
+    /// The server, and the extensions with all servers, if it has such extensions.
+    of: Option<(ServerName, Arc<Common>)>,
     now: Mutex<CurrentRequest>,
     questions: Questions,
     masker: Option<Masker>,
@@ -100,6 +104,7 @@ impl CallHost {
         Arc::new(Self {
             capabilities: caller.capabilities,
             extensions: Others::new(),
+            of: None,
             now: Mutex::new(now),
             questions,
             masker,
@@ -115,8 +120,10 @@ impl CallHost {
         masker: Option<Masker>,
     ) -> Arc<Self> {
         let mut host = Self::new(caller, progress_token, questions, masker);
-        if let (Some(common), Some(host)) = (caller.common.get(server), Arc::get_mut(&mut host)) {
+        let common = caller.common.with(server);
+        if let (Some(common), Some(host)) = (common, Arc::get_mut(&mut host)) {
             host.extensions.clone_from(common);
+            host.of = Some((server.clone(), caller.common.clone()));
         }
         host
     }
@@ -144,7 +151,8 @@ impl Host for CallHost {
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
-        if !self.extensions.is_empty() && may_notify(method) {
+        let is_its = |(server, common): &(ServerName, Arc<Common>)| common.is_of(server, method);
+        if self.of.as_ref().is_some_and(is_its) && may_notify(method) {
             let empty = RawValue::from_string("{}".to_owned()).expect("it is JSON");
             let Some(params) = masked(self.masker.as_ref(), params.unwrap_or(&empty)) else {
                 return;
@@ -220,6 +228,9 @@ impl Host for CallHost {
         let Some(question) = masked_question(self.masker.as_ref(), question) else {
             return Box::pin(async { refusal(BEYOND_MASKING) });
         };
+        if !begins(&self.current().caller.client, &question) {
+            return Box::pin(async { refusal(ANOTHERS_ID) });
+        }
         match &self.questions {
             Questions::Refused => {
                 Box::pin(async { refusal("the client cannot be asked in this request") })
@@ -290,6 +301,9 @@ impl Host for StandingHost {
         let Some(question) = masked_question(self.masker.as_ref(), question) else {
             return Box::pin(async { refusal(BEYOND_MASKING) });
         };
+        if !begins(&client, &question) {
+            return Box::pin(async { refusal(ANOTHERS_ID) });
+        }
         Box::pin(async move {
             match client.listener().outbox() {
                 Some(outbox) => {
@@ -305,6 +319,17 @@ impl Host for StandingHost {
 
 /// The refusal of a question with a secret that cannot be taken out of it.
 const BEYOND_MASKING: &str = "the question contains a secret of the configuration";
+
+/// The refusal of a question under an id that another server has used.
+const ANOTHERS_ID: &str =
+    "another server has a question to this client with the same `elicitationId`";
+
+/// Notes a question that sends the user to another place, so that its server alone can say that this is done.
+fn begins(client: &Client, question: &Question) -> bool {
+    let params = question.params.as_deref();
+    let params: Option<&RawValue> = params.and_then(|params| serde_json::from_slice(params).ok());
+    params.is_none_or(|params| client.begins(&question.server, params))
+}
 
 /// The parameters of a message of a server without the secrets of the masker; `None` if they cannot be taken out of it.
 pub(in crate::proxy) fn masked<'p>(
@@ -334,14 +359,21 @@ fn masked_question(masker: Option<&Masker>, question: Question) -> Option<Questi
 }
 
 /// The parameters of a question with its server's name: for the user in the text of an elicitation, for the client in
-/// `_meta`. All other bytes are unchanged.
+/// `_meta`; without a wish that the answer be a task, because clients make none for us. URIs are those that clients see. All other bytes
+/// are unchanged.
 pub(in crate::proxy) fn named(question: &Question) -> Bytes {
     let empty = Bytes::from_static(b"{}");
     let raw: &RawValue = serde_json::from_slice(question.params.as_ref().unwrap_or(&empty))
         .expect("they were read as JSON");
+    let seen = own_uris::for_clients(&question.server, raw);
+    let seen = seen.and_then(|json| RawValue::from_string(json).ok());
+    let raw = seen.as_deref().unwrap_or(raw);
     let Ok(object) = Object::parse(raw) else {
         return empty;
     };
+    let plain = object.without("task");
+    let plain: &RawValue = serde_json::from_str(&plain).expect("an object without a member is one");
+    let object = Object::parse(plain).unwrap_or_default();
     let meta = object
         .get("_meta")
         .and_then(|raw| Object::parse(raw).ok())

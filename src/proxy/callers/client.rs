@@ -1,6 +1,6 @@
 //! A client as the proxy knows it: capabilities, interests, and open questions.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,13 +8,20 @@ use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
+use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
-use crate::mcp::{ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Outbox, Outcome};
+use crate::mcp::{
+    ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Object, Outbox, Outcome,
+};
 use crate::proxy::view::SessionSurface;
 use crate::secret::random_token;
+use crate::tool::ServerName;
 use crate::upstream::ServerReply;
+
+/// The maximum number of places that a client's user may be at.
+const MOST_ELSEWHERE: usize = 64;
 
 /// One client, from its first message to its last.
 #[derive(Debug)]
@@ -27,6 +34,8 @@ pub(crate) struct Client {
     state: Mutex<State>,
     questions: Mutex<HashMap<u64, oneshot::Sender<ServerReply>>>,
     next_question: AtomicU64,
+    /// The places that servers sent its user to: the server, and its id of the question.
+    elsewhere: Mutex<VecDeque<(ServerName, String)>>,
     /// Its name and version, as given first.
     software: OnceLock<(String, String)>,
     /// Whether it shows interfaces of tools, as declared first.
@@ -108,6 +117,7 @@ impl Client {
             state: Mutex::default(),
             questions: Mutex::default(),
             next_question: AtomicU64::new(first_question()),
+            elsewhere: Mutex::default(),
             software: OnceLock::new(),
             interfaces: OnceLock::new(),
             person: OnceLock::new(),
@@ -350,6 +360,35 @@ impl Client {
         answered.await.unwrap_or_else(|_| gone())
     }
 
+    /// Notes that `server` sends its user to a place by `params`, those of an elicitation. False if another server has done that
+    /// under the same id, so that the client could not tell whose is done.
+    pub(in crate::proxy) fn begins(&self, server: &ServerName, params: &RawValue) -> bool {
+        let Some(id) = elicitation_of(params) else {
+            return true;
+        };
+        let mut elsewhere = self.elsewhere.lock();
+        if let Some((of, _)) = elsewhere.iter().find(|(_, known)| *known == id) {
+            return of == server;
+        }
+        if elsewhere.len() >= MOST_ELSEWHERE {
+            elsewhere.pop_front();
+        }
+        elsewhere.push_back((server.clone(), id));
+        true
+    }
+
+    /// Whether the place that `params` of a notification of `server` name is one that the server sent its user to. Each is done once.
+    pub(in crate::proxy) fn completes(&self, server: &ServerName, params: &RawValue) -> bool {
+        let Some(id) = elicitation_of(params) else {
+            return false;
+        };
+        let mut elsewhere = self.elsewhere.lock();
+        let known = elsewhere
+            .iter()
+            .position(|(of, known)| of == server && *known == id);
+        known.and_then(|at| elsewhere.remove(at)).is_some()
+    }
+
     /// Passes on the answer to question `id`. A late or duplicate answer is ignored.
     pub(crate) fn answered(&self, id: u64, outcome: &Outcome<'_>) {
         let question = self.questions().remove(&id);
@@ -374,6 +413,11 @@ impl Client {
         // Each change is a single step.
         self.state.lock()
     }
+}
+
+/// The id of an elicitation by URL in its parameters, or in those of the notification that it is done.
+fn elicitation_of(params: &RawValue) -> Option<String> {
+    Object::parse(params).ok()?.text("elicitationId")
 }
 
 /// The number of a client's first question. It is random, so that an answer to a question of an earlier process is

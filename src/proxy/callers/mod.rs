@@ -2,6 +2,7 @@
 
 pub(in crate::proxy) mod caller;
 pub(in crate::proxy) mod client;
+pub(in crate::proxy) mod common;
 pub(in crate::proxy) mod listener;
 mod workspace;
 

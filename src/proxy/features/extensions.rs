@@ -26,9 +26,7 @@ impl Features {
         if caller.common.is_empty() || !may_be(method) {
             return None;
         }
-        let declared = caller.extensions.others().keys().cloned();
-        let known = declared.chain(extensions::of_servers(view, &self.inventory));
-        let server = extensions::server_of(&caller.common, method, known)?;
+        let server = caller.common.server_of(method)?;
         let name = extensions::as_tool(server, method)?;
         let reached = Reached::default();
         reached.set(server, Some(method));

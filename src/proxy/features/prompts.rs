@@ -1,5 +1,7 @@
 //! The prompts of all servers, named `server__prompt`.
 
+use serde_json::value::RawValue;
+
 use super::Features;
 use super::not_found::NotFound;
 use super::page::{FIRST_LISTING, List};
@@ -7,6 +9,7 @@ use crate::catalog::{ServerTools, fold};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::ledger::Reached;
+use crate::proxy::own_uris;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
 use crate::text::distance;
@@ -17,6 +20,9 @@ pub(in crate::proxy) const PROMPTS: List = List {
     entries: ServerTools::prompts,
     is_exposed: |exposure| exposure.prompts,
     show: |json, server, name, _| {
+        let seen = own_uris::for_clients(server, json);
+        let seen = seen.and_then(|json| RawValue::from_string(json).ok());
+        let json = seen.as_deref().unwrap_or(json);
         let object = Object::parse(json).expect("what is no object is no prompt");
         object.with("name", &quoted(&joined(server, name)))
     },

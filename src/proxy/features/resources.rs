@@ -30,11 +30,11 @@ pub(in crate::proxy) const RESOURCES: List = List {
     entries: ServerTools::resources,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared && own_uris::with_server(server, own).is_none() {
-            return json.get().to_owned();
-        }
-        let object = Object::parse(json).expect("what is no object is no resource");
-        object.with("uri", &quoted(&uri::disambiguated(server, own)))
+        let seen = match is_shared {
+            true => Some(uri::disambiguated(server, own)),
+            false => own_uris::seen(server, own),
+        };
+        shown(json, server, "uri", seen)
     },
 };
 
@@ -43,16 +43,48 @@ pub(in crate::proxy) const TEMPLATES: List = List {
     entries: ServerTools::templates,
     is_exposed: |exposure| exposure.resources,
     show: |json, server, own, is_shared| {
-        if !is_shared && own_uris::with_server(server, own).is_none() {
-            return json.get().to_owned();
-        }
-        let object = Object::parse(json).expect("what is no object is no template");
-        object.with(
-            "uriTemplate",
-            &quoted(&Template::new(own).disambiguated(server)),
-        )
+        let template = Template::new(own);
+        let seen = match is_shared {
+            true => Some(template.disambiguated(server)),
+            false => template.seen(server),
+        };
+        shown(json, server, "uriTemplate", seen)
     },
 };
+
+/// An entry of a list of `server` as clients see it, with its own URI under `member`.
+fn shown(json: &RawValue, server: &ServerName, member: &str, seen: Option<String>) -> String {
+    let renamed = own_uris::for_clients(server, json);
+    let renamed = renamed.and_then(|json| RawValue::from_string(json).ok());
+    let json = renamed.as_deref().unwrap_or(json);
+    match seen {
+        Some(seen) => {
+            let object = Object::parse(json).expect("what is no object has no URI");
+            object.with(member, &quoted(&seen))
+        }
+        None => json.get().to_owned(),
+    }
+}
+
+/// The servers that named a URI, in any state: those that are hidden from a client, hide their resources, or were removed as well, so
+/// that no other server answers for them.
+#[derive(Debug, Default)]
+struct Owners {
+    /// In a list, as a tool's interface, or by a skill.
+    by_list: BTreeSet<ServerName>,
+    /// In a result only. A link takes no resource from the server that lists it.
+    by_link: BTreeSet<ServerName>,
+}
+
+impl Owners {
+    /// The owners.
+    fn names(&self) -> &BTreeSet<ServerName> {
+        match self.by_list.is_empty() {
+            true => &self.by_link,
+            false => &self.by_list,
+        }
+    }
+}
 
 /// The target of a URI.
 #[derive(Debug, PartialEq, Eq)]
@@ -189,8 +221,8 @@ impl Features {
     fn target_now(&self, view: &View, uri: &str) -> ResourceTarget {
         let (servers, owners) = (view.exposing(RESOURCES.is_exposed), self.owners(uri));
         let everything = self.inventory.snapshot();
-        if owners.is_empty()
-            && uri::split(uri).is_none()
+        if owners.names().is_empty()
+            && own_uris::split(uri).is_none()
             && is_claimed_elsewhere(&everything, &servers, uri)
         {
             return ResourceTarget::Unlisted(Vec::new());
@@ -220,20 +252,18 @@ impl Features {
         }
     }
 
-    /// The servers that named `uri` in a list, as a tool's interface, or in a result. They include servers that are
-    /// hidden from this client, hide their resources, or were removed, so that no other server answers for them.
-    fn owners(&self, uri: &str) -> BTreeSet<ServerName> {
+    /// The servers that named `uri`.
+    fn owners(&self, uri: &str) -> Owners {
         let snapshot = self.inventory.snapshot();
-        let declared = snapshot
+        let listing = snapshot
             .servers()
             .filter(|server| server.names_resource(uri));
-        let declared = declared.map(|server| server.name().clone());
-        self.relay
-            .named_uris
-            .namers(uri)
-            .into_iter()
-            .chain(declared)
-            .collect()
+        let listing = listing.map(|server| server.name().clone());
+        let named = &self.relay.named_uris;
+        Owners {
+            by_list: listing.chain(named.listed_before(uri)).collect(),
+            by_link: named.namers(uri).into_iter().collect(),
+        }
     }
 
     /// Whether `server` named its URI `own` in a list, as a tool's interface, in a result, or by a template that does not match every
@@ -245,6 +275,7 @@ impl Features {
         server.names_resource(own)
             || best_template(server, matches).is_some()
             || (self.relay.named_uris.namers(own)).contains(server.name())
+            || (self.relay.named_uris.listed_before(own)).contains(server.name())
     }
 
     /// Resolves a client's URI of a template or resource to its server and the server's own form.
@@ -258,19 +289,20 @@ impl Features {
     ) -> Result<(ServerName, String), NotFound> {
         self.inventory.known(None, FIRST_LISTING).await;
         let servers = view.exposing(TEMPLATES.is_exposed);
-        let own = |server: &Arc<ServerTools>| {
-            let template = server
-                .templates()
-                .as_slice()
-                .iter()
-                .map(|template| &template.key);
-            let named = template.clone().find(|template| {
-                template.as_ref() == uri
-                    || Template::new(template).disambiguated(server.name()) == uri
-            });
-            Some((server.name().clone(), named?.to_string()))
+        let named = |is_meant: &dyn Fn(&ServerName, &str) -> bool| -> Vec<(ServerName, String)> {
+            let own = |server: &Arc<ServerTools>| {
+                let mut templates = server.templates().as_slice().iter();
+                let named = templates.find(|template| is_meant(server.name(), &template.key));
+                Some((server.name().clone(), named?.key.to_string()))
+            };
+            servers.iter().filter_map(own).collect()
         };
-        let mut found: Vec<_> = servers.iter().filter_map(own).collect();
+        // A server's own template may read as if it was another's for clients.
+        let mut found =
+            named(&|server, template| Template::new(template).disambiguated(server) == uri);
+        if found.is_empty() {
+            found = named(&|_, template| template == uri);
+        }
         let uri = uri.to_owned();
         match found.len() {
             1 => Ok(found.remove(0)),
@@ -398,11 +430,11 @@ fn refused(view: &View, server: &ServerName, known: &KnownSkill, uri: &str) -> O
 fn target(
     servers: &[Arc<ServerTools>],
     uri: &str,
-    owners: &BTreeSet<ServerName>,
+    owners: &Owners,
     is_alone: bool,
     has_named: &dyn Fn(&ServerTools, &str) -> bool,
 ) -> ResourceTarget {
-    if let Some((name, rest)) = uri::split(uri)
+    if let Some((name, rest)) = own_uris::split(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
         return ResourceTarget::At(name, own_uri(server, rest));
@@ -410,20 +442,30 @@ fn target(
     if let Some((name, own)) = own_uris::without_server(uri)
         && let Some(server) = servers.iter().find(|server| *server.name() == name)
     {
-        if owners.is_empty() || has_named(server, &own) {
+        // A page of any server uses that server's own URIs, also such as it has only linked to.
+        let all = || owners.by_list.iter().chain(&owners.by_link);
+        if all().next().is_none() || has_named(server, &own) {
             return ResourceTarget::At(name, own);
         }
-        if !owners.contains(&name) {
-            let others = servers.iter().filter(|other| owners.contains(other.name()));
+        if !all().any(|owner| *owner == name) {
+            let is_other = |other: &&Arc<ServerTools>| all().any(|owner| owner == other.name());
+            let others = servers.iter().filter(is_other);
             let others = others.map(|other| disambiguated(other, uri));
             return ResourceTarget::Several([uri.to_owned()].into_iter().chain(others).collect());
         }
     }
-    if uri::is_ours(uri) || owners.is_empty() && !is_alone && own_uris::is_owned(uri) {
+    let owners = owners.names();
+    if own_uris::is_ours(uri) || owners.is_empty() && !is_alone && own_uris::is_owned(uri) {
         return ResourceTarget::Unlisted(Vec::new());
     }
     let found: Vec<_> = if owners.is_empty() {
-        by_template(servers, uri)
+        match by_template(servers, uri) {
+            none if none.is_empty() => {
+                let holding = servers.iter().filter(|server| server.holds_in_skill(uri));
+                holding.collect()
+            }
+            found => found,
+        }
     } else {
         let is_owner = |server: &&Arc<ServerTools>| owners.contains(server.name());
         servers.iter().filter(is_owner).collect()
@@ -534,7 +576,8 @@ fn own_uri(server: &ServerTools, rest: &str) -> String {
 
 /// The disambiguated URI for the server's own URI.
 fn disambiguated(server: &ServerTools, own: &str) -> String {
-    let template = if server.resources().has(own) || own_uris::is_owned(own) {
+    let is_seen = || own_uris::seen(server.name(), own).is_some();
+    let template = if server.resources().has(own) || is_seen() {
         None
     } else {
         best_template(server, |template| template.matches(own))
@@ -647,11 +690,11 @@ mod tests {
         ];
         #[track_caller]
         fn check(servers: &[Arc<ServerTools>], uri: &str, expected: &str) {
-            let owners = servers
-                .iter()
-                .filter(|server| server.names_resource(uri))
-                .map(|server| server.name().clone())
-                .collect();
+            let listing = servers.iter().filter(|server| server.names_resource(uri));
+            let owners = Owners {
+                by_list: listing.map(|server| server.name().clone()).collect(),
+                by_link: BTreeSet::new(),
+            };
             let found = match target(servers, uri, &owners, false, &ServerTools::names_resource) {
                 ResourceTarget::At(server, own) => format!("{server} {own}"),
                 ResourceTarget::Several(uris) => uris.join(" or "),

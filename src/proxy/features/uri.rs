@@ -7,20 +7,11 @@
 
 use std::borrow::Cow;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::percent_decode_str;
 use regex::{Regex, RegexBuilder};
 
-use crate::proxy::own_uris;
+use crate::proxy::own_uris::{self, encoded};
 use crate::tool::ServerName;
-
-const SCHEME: &str = "mcpzip://";
-
-/// The ASCII characters that are encoded; all non-ASCII characters are.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
 
 /// The memory limit of a template's pattern in bytes; a larger one matches nothing.
 const LARGEST_PATTERN: usize = 256 * 1024;
@@ -39,23 +30,7 @@ enum Part<'a> {
 
 /// The disambiguated form of `uri` of `server`.
 pub(crate) fn disambiguated(server: &ServerName, uri: &str) -> String {
-    if let Some(uri) = own_uris::with_server(server, uri) {
-        return uri;
-    }
-    format!("{SCHEME}{server}/{}", encoded(uri))
-}
-
-/// The server and the encoded rest of a disambiguated URI.
-pub(in crate::proxy) fn split(uri: &str) -> Option<(ServerName, &str)> {
-    let (server, rest) = uri.strip_prefix(SCHEME)?.split_once('/')?;
-    Some((ServerName::new(server).ok()?, rest))
-}
-
-/// Whether `uri` has our disambiguating scheme, in any letter case. No server is asked for such a URI.
-pub(super) fn is_ours(uri: &str) -> bool {
-    let scheme = SCHEME.split(':').next().unwrap_or_default();
-    let written = uri.split(':').next().unwrap_or_default();
-    written.eq_ignore_ascii_case(scheme)
+    own_uris::with_server(server, uri).unwrap_or_else(|| own_uris::told_apart(server, uri))
 }
 
 /// The length of the common prefix of two URIs in bytes; 0 if it is shorter than the scheme.
@@ -68,9 +43,9 @@ pub(in crate::proxy) fn in_common(a: &str, b: &str) -> usize {
     }
 }
 
-/// Percent-encodes everything except the unreserved characters of RFC 3986.
-pub(in crate::proxy) fn encoded(text: &str) -> String {
-    utf8_percent_encode(text, RESERVED).to_string()
+/// The disambiguated form of what is encoded already.
+fn prefixed(server: &ServerName, rest: &str) -> String {
+    format!("{}{rest}", own_uris::told_apart(server, ""))
 }
 
 /// Decodes percent-encoding; `None` if the result is not UTF-8.
@@ -107,7 +82,18 @@ impl<'a> Template<'a> {
             Part::Literal(text) => encoded(text),
             Part::Expression(text) => (*text).to_owned(),
         });
-        format!("{SCHEME}{server}/{}", parts.collect::<String>())
+        prefixed(server, &parts.collect::<String>())
+    }
+
+    /// The template of `server` as clients see it; `None` if they see the template itself. The values of expressions at its beginning
+    /// could make any scheme of it.
+    pub(in crate::proxy) fn seen(&self, server: &ServerName) -> Option<String> {
+        let may_be_ours = match self.0.len() {
+            1 => false,
+            _ => !self.beginning().contains(':'),
+        };
+        let is_seen = may_be_ours || own_uris::seen(server, &self.text()).is_some();
+        is_seen.then(|| self.disambiguated(server))
     }
 
     fn text(&self) -> String {
@@ -135,10 +121,7 @@ impl<'a> Template<'a> {
     /// The disambiguated URI for `uri`, which was expanded from this template.
     pub(in crate::proxy) fn disambiguate(&self, server: &ServerName, uri: &str) -> Option<String> {
         let values = self.values(uri, str::to_owned)?;
-        Some(format!(
-            "{SCHEME}{server}/{}",
-            self.expanded(&values, encoded)
-        ))
+        Some(prefixed(server, &self.expanded(&values, encoded)))
     }
 
     /// The server's own URI for `rest` of a disambiguated URI, if that was expanded from this template.
@@ -222,7 +205,7 @@ mod tests {
             "%zz",
         ] {
             let apart = disambiguated(&server(), uri);
-            let (name, rest) = split(&apart).unwrap();
+            let (name, rest) = own_uris::split(&apart).unwrap();
             assert_eq!(
                 (name, decoded(rest).unwrap().as_str()),
                 (server(), uri),
@@ -230,11 +213,9 @@ mod tests {
             );
             assert!(!rest.contains('/'), "{rest}");
         }
-        assert!(
-            split("file:///x").is_none()
-                && split("mcpzip://a b/x").is_none()
-                && split("mcpzip://a").is_none()
-        );
+        for other in ["file:///x", "mcpzip://a b/x", "mcpzip://a"] {
+            assert!(own_uris::split(other).is_none(), "{other}");
+        }
     }
 
     #[test]
@@ -277,7 +258,9 @@ mod tests {
             let own = format!("file:///d/{name}{query}");
             let expanded = format!("mcpzip://a.b/file%3A%2F%2F%2Fd%2F{name}{query}");
             assert_eq!(
-                template.own_uri(split(&expanded).unwrap().1).as_deref(),
+                template
+                    .own_uri(own_uris::split(&expanded).unwrap().1)
+                    .as_deref(),
                 Some(own.as_str())
             );
             assert_eq!(

@@ -5,13 +5,16 @@
 //! module joins all four combinations. If a legacy server asks a modern client, `open_calls.rs` keeps the call open.
 
 pub(in crate::proxy) mod approval;
+mod asking_tasks;
 pub(in crate::proxy) mod consent;
 pub(crate) mod instrument;
 pub(in crate::proxy) mod login;
 mod named_uris;
 pub(in crate::proxy) mod open_calls;
 pub(in crate::proxy) mod pausing;
+mod permitted;
 mod question;
+mod task;
 mod tasks;
 
 use std::borrow::Cow;
@@ -21,15 +24,17 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::future::join_all;
+use serde_json::value::RawValue;
 
 use self::approval::Asked;
+use self::asking_tasks::AskingTasks;
 use self::consent::{Consents, ScriptConsent};
 use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
-pub(in crate::proxy) use self::tasks::{task_in, without_related_task, without_task_id};
+pub(in crate::proxy) use self::tasks::{task_in, without_related_task};
 use crate::approvals::Approvals;
-use crate::catalog::Snapshot;
+use crate::catalog::{Catalog, Snapshot};
 use crate::config::Config;
 use crate::events::Source;
 use crate::mcp::object::quoted;
@@ -37,6 +42,7 @@ use crate::mcp::{ErrorCode, Frame, Object};
 use crate::notify::Notifier;
 use crate::pause::Pause;
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
+use crate::proxy::own_uris;
 use crate::proxy::view::View;
 use crate::shutdown::Tasks;
 use crate::statistics::{Live, Statistics};
@@ -59,12 +65,15 @@ pub(super) struct Relay {
     /// The URIs that servers named in results.
     pub(super) named_uris: NamedUris,
     open_calls: Arc<OpenCalls>,
+    asking_tasks: Arc<AskingTasks>,
     consents: Consents,
     /// The questions to users whose client cannot ask.
     pub(super) asked: Asked,
     /// The user's switch that holds all calls.
     pause: Option<Pause>,
     logins: Arc<Logins>,
+    /// The lists of all servers.
+    catalog: Arc<Catalog>,
     /// The tracer, once a collector is configured.
     tracer: OnceLock<Arc<Tracer>>,
     tasks: Tasks,
@@ -190,6 +199,7 @@ impl Relay {
         notifier: Arc<Notifier>,
         approvals: Option<Approvals>,
         pause: Option<Pause>,
+        catalog: Arc<Catalog>,
         tasks: Tasks,
     ) -> Self {
         Self {
@@ -199,10 +209,12 @@ impl Relay {
             notifier,
             named_uris: NamedUris::default(),
             open_calls: Arc::default(),
+            asking_tasks: Arc::default(),
             consents: Consents::default(),
             asked: Asked::new(approvals, tasks.clone()),
             pause,
             logins: Arc::default(),
+            catalog,
             tracer: OnceLock::new(),
             tasks,
         }
@@ -257,6 +269,20 @@ impl Relay {
     /// # Errors
     /// When no usable response arrives, and when the user has paused mcpzip and this would be something new.
     pub(super) async fn request(
+        &self,
+        server: &ServerName,
+        relayed: Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let reply = self.whole_request(server, relayed, context).await?;
+        Ok(match context {
+            Some(context) => context.permitted(server, reply),
+            None => reply,
+        })
+    }
+
+    /// [`Self::request`], with answers that the client may not get.
+    async fn whole_request(
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
@@ -348,8 +374,12 @@ impl Relay {
             let questions = needs.questions.into_iter().map(|(key, method, params)| {
                 let (server, host) = (server.clone(), &host);
                 async move {
-                    if !host.capabilities().allow(&method) {
-                        let message = format!("the client does not support `{method}`");
+                    let raw = params.as_deref();
+                    let raw = raw.and_then(|params| serde_json::from_slice(params).ok());
+                    if !host.capabilities().permit(&method, raw) {
+                        let message = format!(
+                            "the client does not support `{method}`, or not this kind of it"
+                        );
                         return (key, error(ErrorCode::METHOD_NOT_FOUND, &message));
                     }
                     (
@@ -428,12 +458,21 @@ impl Relay {
     /// A reply of `server` as clients see it; the resources that it names are noted.
     fn noted(&self, server: &ServerName, reply: ServerReply) -> ServerReply {
         match reply {
-            ServerReply::Result(result) => {
-                let renamed = self.named_uris.note(server, &result);
-                ServerReply::Result(renamed.unwrap_or(result))
+            ServerReply::Result(result) => ServerReply::Result(self.noted_result(server, result)),
+            ServerReply::Error(error) => {
+                let error = upstream::with_plain_code(error);
+                let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
+                let renamed = raw.and_then(|raw| own_uris::for_clients(server, raw));
+                ServerReply::Error(renamed.map_or(error, Bytes::from))
             }
-            refusal @ ServerReply::Error(_) => refusal,
         }
+    }
+
+    /// A result of `server`, or a part of one, as clients see it; the resources that it names are noted.
+    pub(in crate::proxy) fn noted_result(&self, server: &ServerName, result: Bytes) -> Bytes {
+        let known = || self.catalog.snapshot();
+        let renamed = self.named_uris.note(server, &result, known);
+        renamed.unwrap_or(result)
     }
 }
 

@@ -1,36 +1,23 @@
 //! The resources that servers named in results.
 //!
 //! A link in a result belongs to the server that returned it, even if no list has it. A keyed hash of each URI is
-//! stored. The limit applies to each server, so that many URIs of one server do not displace those of others.
+//! stored. The limit applies to each server, so that many URIs of one server do not displace those of others. A URI that another server
+//! lists stays that server's: the link gets a URI that names the server which returned it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use memchr::memmem::Finder;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 
 use crate::catalog::{ServerTools, Snapshot};
-use crate::mcp::object::{Object, text};
 use crate::proxy::own_uris;
 use crate::tool::ServerName;
 
 /// The maximum number of stored URIs of one server.
 const MOST: usize = 4096;
-
-/// The depth to which a result is searched.
-const DEEPEST: usize = 16;
-
-/// The endings of the names of all members that contain the URI of a resource.
-static ENDINGS: LazyLock<[Finder<'static>; 3]> = LazyLock::new(|| {
-    [
-        Finder::new(b"uri\""),
-        Finder::new(b"Uri\""),
-        Finder::new(b"outputTemplate\""),
-    ]
-});
 
 /// The URIs that servers named.
 #[derive(Debug, Default)]
@@ -48,21 +35,39 @@ struct Named {
 }
 
 impl NamedUris {
-    /// Stores the URIs in a result of `server`, and returns the result as clients see it if that differs.
-    pub(in crate::proxy) fn note(&self, server: &ServerName, result: &[u8]) -> Option<Bytes> {
-        if !may_name(result) {
+    /// Stores the URIs in a result of `server`, and returns the result as clients see it if that differs. `known` are the lists of all
+    /// servers.
+    pub(in crate::proxy) fn note(
+        &self,
+        server: &ServerName,
+        result: &[u8],
+        known: impl FnOnce() -> Arc<Snapshot>,
+    ) -> Option<Bytes> {
+        if !own_uris::may_have_uri(result) {
             return None;
         }
         let raw: &RawValue = serde_json::from_slice(result).ok()?;
-        self.store(server, raw);
-        own_uris::for_clients(server, raw).map(Bytes::from)
+        let known = known();
+        let own = known.server(server);
+        let is_anothers = |uri: &str| {
+            let mut others = known.servers().filter(|other| other.name() != server);
+            !own.is_some_and(|own| own.claims_resource(uri))
+                && others.any(|other| other.claims_resource(uri))
+        };
+        let mut hashes = Vec::new();
+        let renamed = own_uris::replaced(raw, &mut |uri| {
+            let seen = own_uris::seen(server, uri);
+            if seen.is_none() && is_anothers(uri) {
+                return Some(own_uris::told_apart(server, uri));
+            }
+            hashes.push(self.keys.hash_one(uri));
+            seen
+        });
+        self.store(server, hashes);
+        renamed.map(Bytes::from)
     }
 
-    fn store(&self, server: &ServerName, raw: &RawValue) {
-        let mut hashes = Vec::new();
-        walk(raw, DEEPEST, &mut |uri| {
-            hashes.push(self.keys.hash_one(uri));
-        });
+    fn store(&self, server: &ServerName, hashes: Vec<u64>) {
         if hashes.is_empty() {
             return;
         }
@@ -96,45 +101,20 @@ impl NamedUris {
         self.retired.lock().retain(|server, _| is_there(server));
     }
 
-    /// The servers that named `uri`, in any state.
+    /// The servers that named `uri` in results.
     pub(in crate::proxy) fn namers(&self, uri: &str) -> Vec<ServerName> {
         let hash = self.keys.hash_one(uri);
         let servers = self.servers.lock();
         let namers = servers
             .iter()
             .filter(|(_, named)| named.known.contains(&hash));
+        namers.map(|(server, _)| server.clone()).collect()
+    }
+
+    /// The servers whose lists had `uri` until they were removed or changed.
+    pub(in crate::proxy) fn listed_before(&self, uri: &str) -> Vec<ServerName> {
         let retired = self.retired.lock();
         let listed = retired.values().filter(|server| server.names_resource(uri));
-        namers
-            .map(|(server, _)| server.clone())
-            .chain(listed.map(|server| server.name().clone()))
-            .collect()
-    }
-}
-
-/// Whether a result may contain such a member. It may be large, and few results name a resource.
-fn may_name(json: &[u8]) -> bool {
-    ENDINGS.iter().any(|ending| ending.find(json).is_some())
-}
-
-fn walk(raw: &RawValue, depth: usize, found: &mut impl FnMut(&str)) {
-    if depth == 0 || !may_name(raw.get().as_bytes()) {
-        return;
-    }
-    if raw.get().starts_with('[') {
-        let items: Vec<&RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
-        items
-            .into_iter()
-            .for_each(|item| walk(item, depth - 1, found));
-        return;
-    }
-    let Ok(object) = Object::parse(raw) else {
-        return;
-    };
-    for (key, value) in object.iter() {
-        match text(value).filter(|_| own_uris::has_uri(&key)) {
-            Some(uri) => found(&uri),
-            None => walk(value, depth - 1, found),
-        }
+        listed.map(|server| server.name().clone()).collect()
     }
 }

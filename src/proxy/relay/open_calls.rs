@@ -14,7 +14,8 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::tasks::Task;
+use super::permitted::places_of;
+use super::task::Task;
 use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
@@ -25,10 +26,10 @@ use crate::tool::ServerName;
 use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply, required_input};
 
 /// The time that a modern client has to return with answers; a person may be thinking.
-const PATIENCE: Duration = Duration::from_secs(10 * 60);
+pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
 
 /// The maximum number of open calls; the questions of further ones are refused.
-const MOST_OPEN: usize = 256;
+pub(super) const MOST_OPEN: usize = 256;
 
 /// The prefix of our own request states, which are never sent to a server.
 const STATE_PREFIX: &str = "mcpzip.";
@@ -185,6 +186,7 @@ impl Relay {
             outcome = &mut open.outcome => {
                 return match outcome {
                     Ok(Ok(reply)) => Ok(sent_elsewhere(server, &reply)
+                        .filter(|_| open.host.capabilities().elicits_urls())
                         .unwrap_or_else(|| with_server_named(server, self.noted(server, reply)))),
                     Ok(Err(error)) => Err(error),
                     Err(_) => Err(CallError::Connect(Arc::new(crate::upstream::ConnectError::ShuttingDown))),
@@ -328,27 +330,23 @@ fn sent_elsewhere(server: &ServerName, reply: &ServerReply) -> Option<ServerRepl
     if upstream::code_of(refusal) != Some(ErrorCode::URL_ELICITATION_REQUIRED) {
         return None;
     }
-    let refusal: &RawValue = serde_json::from_slice(refusal).ok()?;
-    let data = Object::parse(refusal)
-        .ok()?
-        .get("data")
-        .and_then(|raw| Object::parse(raw).ok())?;
-    let elicitations: Vec<&RawValue> =
-        serde_json::from_str(data.get("elicitations")?.get()).ok()?;
-    let requests = elicitations.into_iter().enumerate().map(|(at, raw)| {
-        let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
-        let question = Question {
-            server: server.clone(),
-            method: "elicitation/create".to_owned(),
-            params,
-        };
-        let params = named(&question);
-        format!(
-            r#""place-{}":{{"method":"elicitation/create","params":{}}}"#,
-            at + 1,
-            String::from_utf8_lossy(&params)
-        )
-    });
+    let requests = places_of(refusal)?
+        .into_iter()
+        .enumerate()
+        .map(|(at, raw)| {
+            let params = Some(Bytes::copy_from_slice(raw.get().as_bytes()));
+            let question = Question {
+                server: server.clone(),
+                method: "elicitation/create".to_owned(),
+                params,
+            };
+            let params = named(&question);
+            format!(
+                r#""place-{}":{{"method":"elicitation/create","params":{}}}"#,
+                at + 1,
+                String::from_utf8_lossy(&params)
+            )
+        });
     let requests: Vec<String> = requests.collect();
     let result = format!(
         r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":"{MAKE_ANEW}"}}"#,

@@ -3,28 +3,24 @@
 //! answer to a call (extension `io.modelcontextprotocol/tasks`).
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
-use super::instrument::InstrumentedPool;
+use super::asking_tasks::AskingTask;
+use super::task::Task;
 use super::{Relay, Relayed, RequestContext, error};
 use crate::catalog::Tool;
-use crate::mcp::object::{quoted, text};
+use crate::mcp::object::text;
 use crate::mcp::{ErrorCode, Frame, Object, TASKS};
 use crate::proxy::callers::caller::{CallHost, Questions};
-use crate::shutdown::Tasks;
-use crate::telemetry::trace::{Hop, Trace};
 use crate::tool::ServerName;
 use crate::upstream::{
-    CallError, Host, Question, ServerCall, ServerReply, code_of, required_input,
+    CallError, Host, Question, ServerReply, code_of, may_have_text, required_input, with_plain_code,
 };
-
-/// The time limit for cancelling a task whose call was given up.
-const CANCELLING: Duration = Duration::from_secs(5);
 
 /// The limits of the pause between two questions for the state of a task.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(500);
@@ -45,15 +41,40 @@ impl Relay {
         context: Option<&RequestContext>,
     ) -> Result<ServerReply, CallError> {
         let server = tool.server().name();
+        let reply = self.whole_call(tool, relayed, context).await?;
+        Ok(match context {
+            Some(context) => context.permitted(server, reply),
+            None => reply,
+        })
+    }
+
+    /// [`Self::call`], with answers that the client may not get.
+    async fn whole_call(
+        &self,
+        tool: &Tool,
+        relayed: Relayed<'_>,
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let server = tool.server().name();
         if tool.needs_task() {
             return Box::pin(self.call_as_task(server, relayed, context)).await;
+        }
+        let call = || relayed.fingerprint(server);
+        let repeated = context.and_then(|context| self.asking_task(context, call));
+        match (repeated, context) {
+            (Some(Ok(asking)), Some(context)) => {
+                let goes_on = self.answer_and_wait(server, asking, relayed.limit, context);
+                return Box::pin(goes_on).await;
+            }
+            (Some(Err(refusal)), _) => return Ok(refusal),
+            _ => {}
         }
         // Only servers with the extension refuse a call for the lack of tasks.
         let may_refuse = tool.server().capabilities().has_extension(TASKS);
         if relayed.takes_task || !may_refuse {
-            return self.request(server, relayed, context).await;
+            return self.whole_request(server, relayed, context).await;
         }
-        match self.request(server, relayed.clone(), context).await? {
+        match self.whole_request(server, relayed.clone(), context).await? {
             ServerReply::Error(refusal) if needs_tasks(&refusal) => {
                 Box::pin(self.call_and_wait(server, relayed, context)).await
             }
@@ -77,7 +98,7 @@ impl Relay {
         let (mut task, context) = match state.and_then(|state| self.open_calls.task(state, call)) {
             Some(known) => (known, context),
             None => {
-                let reply = self.request(server, relayed, context).await?;
+                let reply = self.whole_request(server, relayed, context).await?;
                 let Some(id) = legacy_task_of(&reply) else {
                     return Ok(reply);
                 };
@@ -94,7 +115,7 @@ impl Relay {
             is_repeatable: false,
             takes_task: false,
         };
-        let reply = self.request(server, result, context).await?;
+        let reply = self.whole_request(server, result, context).await?;
         if let ServerReply::Result(result) = &reply
             && let Some(state) =
                 required_input(result).and_then(|object| object.text("requestState"))
@@ -103,27 +124,27 @@ impl Relay {
             return Ok(reply);
         }
         task.is_over = true;
-        Ok(task.without_id(reply))
+        Ok(without_id(reply))
     }
 
-    /// Makes a call as a task of the extension, and asks for its state until it has ended.
+    /// Makes a call as a task of the extension, and asks for its state until it has ended, or its client has to be asked in the answer
+    /// to the call.
     async fn call_and_wait(
         &self,
         server: &ServerName,
         relayed: Relayed<'_>,
         context: Option<&RequestContext>,
     ) -> Result<ServerReply, CallError> {
-        let (start, limit) = (Instant::now(), relayed.limit);
-        let mut asking = Duration::ZERO;
+        let (limit, call) = (relayed.limit, relayed.fingerprint(server));
         let made = Relayed {
             takes_task: true,
             ..relayed
         };
-        let reply = self.request(server, made, context).await?;
+        let reply = self.whole_request(server, made, context).await?;
         let ServerReply::Result(made) = &reply else {
             return Ok(reply);
         };
-        let Some((id, mut pause)) = task_in(made).and_then(|task| {
+        let Some((id, pause)) = task_in(made).and_then(|task| {
             let id = task.get("taskId")?;
             Some((id.get().to_owned(), pause_of(&task)))
         }) else {
@@ -131,8 +152,61 @@ impl Relay {
         };
         let raw: Option<&RawValue> = serde_json::from_str(&id).ok();
         let name = raw.and_then(text).unwrap_or_default();
-        let mut task = self.waited_for(server, &id, Some(name.clone()), context);
-        let mut answered = BTreeSet::new();
+        let task = self.waited_for(server, &id, Some(name), context);
+        let asking = AskingTask::new(call, task);
+        self.wait(server, asking, (limit, pause), context).await
+    }
+
+    /// Goes on with a task whose client has answered its questions.
+    async fn answer_and_wait(
+        &self,
+        server: &ServerName,
+        mut asking: AskingTask,
+        limit: Duration,
+        context: &RequestContext,
+    ) -> Result<ServerReply, CallError> {
+        let answers = asking.answers(context.responses.as_deref());
+        if let Some(refusal) = self
+            .pass_on(server, &asking.task, (&answers, limit), Some(context))
+            .await?
+        {
+            return Ok(refusal);
+        }
+        let context = Some(context);
+        self.wait(server, asking, (limit, SHORTEST_PAUSE), context)
+            .await
+    }
+
+    /// Passes answers on to the server of a task; returns its refusal.
+    async fn pass_on(
+        &self,
+        server: &ServerName,
+        task: &Task,
+        (answers, limit): (&[String], Duration),
+        context: Option<&RequestContext>,
+    ) -> Result<Option<ServerReply>, CallError> {
+        if answers.is_empty() {
+            return Ok(None);
+        }
+        let mut update = task.request("tasks/update", limit);
+        let answers = format!(r#","inputResponses":{{{}}}"#, answers.join(","));
+        update.params.tail.extend_from_slice(answers.as_bytes());
+        update.is_repeatable = false;
+        let reply = self.about(server, &update, context).await?;
+        Ok(match reply {
+            refusal @ ServerReply::Error(_) => Some(refusal),
+            ServerReply::Result(_) => None,
+        })
+    }
+
+    async fn wait(
+        &self,
+        server: &ServerName,
+        mut asking_task: AskingTask,
+        (limit, mut pause): (Duration, Duration),
+        context: Option<&RequestContext>,
+    ) -> Result<ServerReply, CallError> {
+        let (start, mut asking) = (Instant::now(), Duration::ZERO);
         loop {
             let left = (limit + asking).saturating_sub(start.elapsed());
             if left.is_zero() {
@@ -142,10 +216,10 @@ impl Relay {
                 });
             }
             tokio::time::sleep(pause.min(left)).await;
-            let get = task.request("tasks/get", &name, left);
+            let get = asking_task.task.request("tasks/get", left);
             let reply = self.about(server, &get, context).await?;
             let ServerReply::Result(result) = &reply else {
-                return Ok(task.without_id(reply));
+                return Ok(without_id(reply));
             };
             let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
             let state = raw.and_then(|raw| Object::parse(raw).ok());
@@ -163,41 +237,48 @@ impl Relay {
                     let questions = state.get("inputRequests");
                     let questions = questions.and_then(|raw| Object::parse(raw).ok());
                     let questions = questions.unwrap_or_default();
-                    let answers = self.answers(server, context, &questions, &mut answered);
+                    let by_answer = context.filter(|context| {
+                        context.caller.revision.is_modern() && context.is_askable
+                    });
+                    if let Some(context) = by_answer {
+                        let known = &asking_task.answered;
+                        let mut members = questions.members().iter();
+                        if members.all(|(key, _)| known.contains(key.get())) {
+                            continue;
+                        }
+                        let asked = self.ask_for_task(server, context, asking_task, &questions);
+                        return Ok(asked.unwrap_or_else(unable));
+                    }
+                    let answered = &mut asking_task.answered;
+                    let answers = self.answers(server, context, &questions, answered);
                     let answers = match answers.await {
                         Ok(answers) => answers,
                         Err(refusal) => return Ok(refusal),
                     };
                     asking += since.elapsed();
-                    if answers.is_empty() {
-                        continue;
-                    }
-                    let mut update = task.request("tasks/update", &name, limit);
-                    let answers = format!(r#","inputResponses":{{{}}}"#, answers.join(","));
-                    update.params.tail.extend_from_slice(answers.as_bytes());
-                    update.is_repeatable = false;
-                    if let refusal @ ServerReply::Error(_) =
-                        self.about(server, &update, context).await?
+                    if let Some(refusal) = self
+                        .pass_on(server, &asking_task.task, (&answers, limit), context)
+                        .await?
                     {
-                        return Ok(task.without_id(refusal));
+                        return Ok(refusal);
                     }
                     continue;
                 }
                 _ => {}
             }
-            task.is_over = true;
+            asking_task.task.is_over = true;
             let gone = |message: &str| error(ErrorCode::INTERNAL, message);
             let end = match status.as_str() {
                 // A question, or another task, is not the end of a task.
                 "completed" => part("result")
                     .filter(|result| required_input(result).is_none() && task_in(result).is_none())
                     .map(ServerReply::Result),
-                "failed" => part("error").map(ServerReply::Error),
+                "failed" => part("error").map(|error| ServerReply::Error(with_plain_code(error))),
                 "cancelled" => Some(gone("the server cancelled the task of this call")),
                 _ => None,
             };
             let end = end.unwrap_or_else(|| gone("the server's task has no result that is known"));
-            return Ok(task.without_id(end));
+            return Ok(without_id(end));
         }
     }
 
@@ -209,9 +290,7 @@ impl Relay {
         questions: &Object<'_>,
         answered: &mut BTreeSet<String>,
     ) -> Result<Vec<String>, ServerReply> {
-        let unable = "the task of this call has a question that this client cannot be asked";
-        let unable = || error(ErrorCode::METHOD_NOT_FOUND, unable);
-        // A later client could be asked in the answer to its call, but that has been sent already.
+        // A later client is asked in the answer to its call, unless it made several calls.
         let context = context.filter(|context| !context.caller.revision.is_modern());
         let context = context.ok_or_else(unable)?;
         let masker = context.view.config().masker_of(server);
@@ -223,10 +302,10 @@ impl Relay {
             }
             let request = Object::parse(raw).unwrap_or_default();
             let method = request.text("method").unwrap_or_default();
-            if !host.capabilities().allow(&method) {
+            let params = request.get("params");
+            if !host.capabilities().permit(&method, params) {
                 return Err(unable());
             }
-            let params = request.get("params");
             let question = Question {
                 server: server.clone(),
                 method,
@@ -268,9 +347,7 @@ impl Relay {
             let masker = context.view.config().masker_of(server);
             CallHost::at(server, &context.caller, None, Questions::Refused, masker)
         });
-        let raw: Option<&RawValue> = serde_json::from_str(id).ok();
         Task {
-            own: raw.and_then(text).unwrap_or_else(|| id.to_owned()),
             host,
             pool: self.instrumented(),
             tasks: self.tasks.clone(),
@@ -282,71 +359,17 @@ impl Relay {
     }
 }
 
-/// A task at a server, which is cancelled when its call is given up.
-pub(super) struct Task {
-    pool: InstrumentedPool,
-    tasks: Tasks,
-    server: ServerName,
-    /// The parameters of requests about it.
-    params: Frame,
-    /// Its id, if it is a task of the extension.
-    name: Option<String>,
-    /// Its id, which its client does not get.
-    own: String,
-    /// The client of its call, whose connection knows the task.
-    host: Option<Arc<CallHost>>,
-    is_over: bool,
+/// The end of a call whose task asks what its client cannot be asked.
+fn unable() -> ServerReply {
+    let message = "the task of this call has a question that this client cannot be asked";
+    error(ErrorCode::METHOD_NOT_FOUND, message)
 }
 
-impl Task {
-    fn request<'a>(&self, method: &'a str, name: &'a str, limit: Duration) -> Relayed<'a> {
-        Relayed {
-            method,
-            name: Some(name),
-            params: self.params.clone(),
-            limit,
-            is_repeatable: true,
-            takes_task: true,
-        }
-    }
-}
-
-impl Task {
-    /// The end of its call without its id.
-    fn without_id(&self, reply: ServerReply) -> ServerReply {
-        match reply {
-            ServerReply::Result(result) => ServerReply::Result(without_related_task(result)),
-            ServerReply::Error(error) => {
-                ServerReply::Error(without_task_id(error, &self.own, "of this call"))
-            }
-        }
-    }
-}
-
-impl Drop for Task {
-    fn drop(&mut self) {
-        if self.is_over {
-            return;
-        }
-        let (pool, server) = (self.pool.clone(), self.server.clone());
-        let (params, name) = (std::mem::take(&mut self.params), self.name.take());
-        let host = self.host.take().map(|host| host as Arc<dyn Host>);
-        self.tasks.spawn(async move {
-            let call = ServerCall {
-                method: "tasks/cancel",
-                name: name.as_deref(),
-                params: &params,
-                meta: "",
-                limit: CANCELLING,
-                hop: Hop::default(),
-                host,
-                agreed: None,
-                takes_task: name.is_some(),
-            };
-            if let Err(error) = pool.call(&server, call, &Trace::None, false).await {
-                tracing::debug!(%server, %error, "a task could not be cancelled");
-            }
-        });
+/// The end of a call that was a task, without the task's id where the protocol has it: the client knows of no task.
+fn without_id(reply: ServerReply) -> ServerReply {
+    match reply {
+        ServerReply::Result(result) => ServerReply::Result(without_related_task(result)),
+        refusal @ ServerReply::Error(_) => refusal,
     }
 }
 
@@ -354,7 +377,9 @@ impl Drop for Task {
 pub(in crate::proxy) fn task_in(result: &[u8]) -> Option<Object<'_>> {
     // Results may be large, and tasks are rare.
     static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\"task\""));
-    WORD.find(result)?;
+    if !may_have_text(result, &WORD) {
+        return None;
+    }
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
     (object.text("resultType").as_deref() == Some("task")).then_some(object)
@@ -363,7 +388,7 @@ pub(in crate::proxy) fn task_in(result: &[u8]) -> Option<Object<'_>> {
 /// `result` without the id of the task that it belongs to, which is its server's own.
 pub(in crate::proxy) fn without_related_task(result: Bytes) -> Bytes {
     static WORD: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"related"));
-    if WORD.find(&result).is_none() {
+    if !may_have_text(&result, &WORD) {
         return result;
     }
     let shaped = || {
@@ -373,25 +398,6 @@ pub(in crate::proxy) fn without_related_task(result: Bytes) -> Bytes {
         Some(object.with("_meta", &meta.without(RELATED_TASK)))
     };
     shaped().map_or_else(|| result.clone(), Bytes::from)
-}
-
-/// `error` with another id in place of the server's `own` id of a task.
-pub(in crate::proxy) fn without_task_id(error: Bytes, own: &str, other: &str) -> Bytes {
-    let Ok(raw) = serde_json::from_slice::<&RawValue>(&error) else {
-        return error;
-    };
-    let object = Object::parse(raw).unwrap_or_default();
-    let message = object.text("message").unwrap_or_default();
-    let message = quoted(&message.replace(own, other));
-    let code = object.get("code").map_or("0", RawValue::get);
-    let data = object.get("data").map(RawValue::get);
-    let data = data.filter(|data| !data.contains(own) && !data.contains('\\'));
-    let data = data.map(|data| format!(r#","data":{data}"#));
-    format!(
-        r#"{{"code":{code},"message":{message}{}}}"#,
-        data.unwrap_or_default()
-    )
-    .into()
 }
 
 /// The id of the task that a call of revision 2025-11-25 has made, as JSON.

@@ -178,6 +178,13 @@ pub(super) fn apps_host() -> Result<PathBuf, String> {
     Ok(directory.join("node_modules"))
 }
 
+/// The Python of the server with tasks, which only its own test needs.
+pub(super) fn python_with_tasks() -> Result<PathBuf, String> {
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers/python-tasks");
+    made_of(&directory, &["python-tasks.txt"], pip)?;
+    Ok(directory.join("bin/python"))
+}
+
 /// Copies the scripts of `tests/peers` to where they find what they import.
 fn copy_scripts(directory: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(PINS)? {

@@ -72,6 +72,34 @@ fn a_link_works_once_and_only_a_cookie_opens_the_doors() {
 }
 
 #[test]
+fn a_request_that_is_too_large_is_refused_in_words() {
+    let setup = shared();
+    let window = Window::open(&setup);
+    let text = "x".repeat(3 * 1024 * 1024);
+    let arguments = json!({ "name": "notes__write", "arguments": { "text": text } });
+    for (door, body) in [
+        (
+            "api/command",
+            json!({ "action": "call", "arguments": arguments }),
+        ),
+        (
+            "api/control",
+            json!({ "method": "servers.list", "params": arguments }),
+        ),
+    ] {
+        let refused = window.post(door, &body).send();
+        assert_eq!(refused.status, 413, "{}", refused.body);
+        let told: serde_json::Value = serde_json::from_str(&refused.body).unwrap();
+        let told = told["error"].to_string();
+        assert!(told.contains("the limit of 2097152"), "{told}");
+    }
+    // One of almost this size is read.
+    let text = "x".repeat(2 * 1024 * 1024 - 1000);
+    let body = json!({ "method": "servers.list", "params": { "text": text } });
+    assert_ne!(window.post("api/control", &body).send().status, 413);
+}
+
+#[test]
 fn requests_of_other_pages_are_refused() {
     let setup = shared();
     let window = Window::open(&setup);

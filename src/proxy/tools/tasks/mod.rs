@@ -20,19 +20,19 @@ use super::Tools;
 use super::call::{TaskWish, has_scopes, size_of_answer};
 use crate::catalog::{Adapted, Tool};
 use crate::config::Verdict;
-use crate::mcp::object::{quoted, text};
+use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::callers::caller::named;
 use crate::proxy::failure::{Failure, Withheld};
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::relay::{
-    Relayed, RequestContext, task_in, without_related_task, without_secrets, without_task_id,
+    Relayed, RequestContext, task_in, without_related_task, without_secrets,
 };
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
-use crate::upstream::{CallError, Question, ServerReply};
+use crate::upstream::{CallError, Question, ServerReply, code_of};
 
 pub(in crate::proxy) use self::handle::TaskIds;
 pub(crate) use self::watch::TaskWatch;
@@ -123,7 +123,7 @@ impl Tools {
         let made = match self.task_ids.seal(view, &context.caller, &handle) {
             Ok(id) => {
                 let changed = [("resultType", quoted("task")), ("taskId", quoted(&id))];
-                Ok(Reply::Task(shaped(&task, &changed, &handle.id, &id).into()))
+                Ok(Reply::Task(shaped(&task, &changed).into()))
             }
             Err(error) => Err(failed(&format!("its task has no id: {error}"))),
         };
@@ -342,8 +342,8 @@ impl Tools {
         let context = context_of(caller, view, &Object::default());
         self.may_have(view, &context, handle, &tool)?;
         let server = tool.server().name();
-        let renamed = self.relay.named_uris.note(server, &change.params);
-        let params = ServerReply::Result(renamed.unwrap_or_else(|| change.params.clone()));
+        let params = self.relay.noted_result(server, change.params.clone());
+        let params = ServerReply::Result(params);
         let malformed = || Failure::Malformed {
             name: tool.qualified_name(),
         };
@@ -445,7 +445,16 @@ impl Tools {
         let result = match without_secrets(&view.config(), &own.server, reply) {
             ServerReply::Result(result) => result,
             ServerReply::Error(error) => {
-                let reply = Reply::RelayedError(without_task_id(error, &handle.id, id));
+                // The server's words about this would name the task as no client knows it.
+                let is_unknown =
+                    method != "tasks/update" && code_of(&error) == Some(ErrorCode::INVALID_PARAMS);
+                let reply = match is_unknown {
+                    true => Reply::invalid_params(format!(
+                        "server `{}` has no such task any more",
+                        own.server
+                    )),
+                    false => Reply::RelayedError(error),
+                };
                 return Ok(Answered {
                     recorded: Some(reply.clone()),
                     reply,
@@ -537,7 +546,7 @@ impl Tools {
                 let error = state.get("error").filter(|raw| raw.get().starts_with('{'));
                 let error = error.ok_or_else(malformed)?.get();
                 let error = Bytes::copy_from_slice(error.as_bytes());
-                let error = without_task_id(error, &handle.id, id);
+                let error = context.permitted_error(tool.server().name(), error);
                 changed.push(("error", String::from_utf8_lossy(&error).into_owned()));
                 Some(Reply::RelayedError(error))
             }
@@ -552,7 +561,7 @@ impl Tools {
             _ => return Err(malformed()),
         };
         Ok(Answered {
-            reply: Reply::Relayed(shaped(state, &changed, &handle.id, id).into()),
+            reply: Reply::Relayed(shaped(state, &changed).into()),
             recorded,
         })
     }
@@ -579,7 +588,8 @@ fn questions_for(context: &RequestContext, tool: &Tool, questions: &Object<'_>) 
     let questions = questions.members().iter().filter_map(|(key, raw)| {
         let request = Object::parse(raw).ok()?;
         let method = request.text("method")?;
-        let is_able = context.caller.capabilities.allow(&method);
+        let able = context.caller.capabilities;
+        let is_able = able.permit(&method, request.get("params"));
         let question = Question {
             server: tool.server().name().clone(),
             method,
@@ -595,8 +605,8 @@ fn questions_for(context: &RequestContext, tool: &Tool, questions: &Object<'_>) 
 }
 
 /// A task of a server for its client: with these members `changed`, without other members that only some states have, and without the
-/// server's `own` id.
-fn shaped(task: &Object<'_>, changed: &[(&str, String)], own: &str, id: &str) -> String {
+/// server's own id where the protocol has it. Texts of the server stay as they are: an id may be a word or letter of them.
+fn shaped(task: &Object<'_>, changed: &[(&str, String)]) -> String {
     const OF_STATES: [&str; 3] = ["result", "error", "inputRequests"];
     let is_new = |name: &str| changed.iter().any(|(changed, _)| *changed == name);
     let members = task.members().iter().zip(task.iter());
@@ -606,10 +616,6 @@ fn shaped(task: &Object<'_>, changed: &[(&str, String)], own: &str, id: &str) ->
             let only = format!(r#"{{"_meta":{value}}}"#);
             let clean = without_related_task(only.into());
             String::from_utf8_lossy(&clean[1..clean.len() - 1]).into_owned()
-        }
-        "statusMessage" => {
-            let text = text(value).unwrap_or_default();
-            format!("{key}:{}", quoted(&text.replace(own, id)))
         }
         _ => format!("{key}:{value}"),
     });
