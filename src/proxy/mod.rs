@@ -251,8 +251,7 @@ impl Proxy {
                 statistics.clone(),
                 events.clone(),
                 notifier.clone(),
-                directories.approvals.clone(),
-                directories.pause.clone(),
+                directories,
                 catalog.clone(),
                 tasks.clone(),
             );

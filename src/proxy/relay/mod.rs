@@ -33,7 +33,6 @@ use self::login::{LoggedIn, Logins};
 use self::named_uris::NamedUris;
 use self::open_calls::OpenCalls;
 pub(in crate::proxy) use self::tasks::{task_in, without_related_task};
-use crate::approvals::Approvals;
 use crate::catalog::{Catalog, Snapshot};
 use crate::config::Config;
 use crate::events::Source;
@@ -41,6 +40,7 @@ use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::notify::Notifier;
 use crate::pause::Pause;
+use crate::proxy::Directories;
 use crate::proxy::callers::caller::{CallHost, Caller, Questions};
 use crate::proxy::own_uris;
 use crate::proxy::view::View;
@@ -197,8 +197,7 @@ impl Relay {
         statistics: Arc<Statistics>,
         events: Source,
         notifier: Arc<Notifier>,
-        approvals: Option<Approvals>,
-        pause: Option<Pause>,
+        directories: &Directories,
         catalog: Arc<Catalog>,
         tasks: Tasks,
     ) -> Self {
@@ -211,8 +210,8 @@ impl Relay {
             open_calls: Arc::default(),
             asking_tasks: Arc::default(),
             consents: Consents::default(),
-            asked: Asked::new(approvals, tasks.clone()),
-            pause,
+            asked: Asked::new(directories.approvals.clone(), tasks.clone()),
+            pause: directories.pause.clone(),
             logins: Arc::default(),
             catalog,
             tracer: OnceLock::new(),
