@@ -67,7 +67,7 @@ fn one_line(line: &str, width: usize, hang: usize) -> String {
         }
         text.push_str(word);
         used += length;
-        // A colour alone is no word.
+        // A colour alone does not count as a word.
         (gap, has_word) = (1, has_word || length > 0);
     }
     text

@@ -184,7 +184,9 @@ fn reference(style: Style, inner: &str, role: Role, is_whole: bool) -> Reading {
         // be a shell's, which expands it.
         _ if !is_name(name) => Reading::Literal,
         Style::Shell | Style::Dollar => Reading::Variable(inner.to_owned()),
-        _ if role == Role::Value && is_whole => Reading::Variable(inner.to_owned()),
+        // Where the client fills in nothing, a part of a longer text is what the server got.
+        Style::None if !is_whole => Reading::Literal,
+        _ if role == Role::Value => Reading::Variable(inner.to_owned()),
         _ => Reading::Literal,
     }
 }
