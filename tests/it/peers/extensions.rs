@@ -116,7 +116,9 @@ fn ended(client: &mut Client, id: &str, able: &str) -> Value {
 fn tasks_of_another_implementation_work_through_mcpzip() {
     let Some(peers) = peers() else { return };
     let python = python_with_tasks().unwrap_or_else(|problem| panic!("{problem}"));
-    let entry = json!({ "command": python, "args": [peers.script("tasks_server.py")] });
+    // It speaks both eras, and has tasks in the later one.
+    let entry =
+        json!({ "command": python, "args": [peers.script("tasks_server.py")], "era": "modern" });
     let setup = Setup::new()
         .entry("lab", &entry.to_string())
         .setting("daemon", json!("off"));
