@@ -121,6 +121,7 @@ impl InstrumentedPool {
                 server: server.to_string(),
                 tool: tool.to_owned(),
                 session,
+                identity: self.events.identity(),
                 outcome: end.as_str().to_owned(),
                 milliseconds: u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
             });
