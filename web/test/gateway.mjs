@@ -91,8 +91,8 @@ try {
 
   // Anna calls a tool that a rule asks about, and zoe lets it be made.
   await open(anna.tab, '#/tool/units__convert_units');
-  await anna.tab.getByLabel('As JSON').check();
-  await anna.tab.getByLabel('Arguments').fill('{"value": 1, "from": "mi", "to": "km"}');
+  await anna.tab.getByRole('checkbox', { name: 'As JSON' }).check();
+  await anna.tab.getByRole('textbox', { name: 'Arguments' }).fill('{"value": 1, "from": "mi", "to": "km"}');
   await anna.tab.getByRole('button', { name: 'Call', exact: true }).click();
   await open(zoe.tab, '#/approvals');
   await zoe.tab.getByRole('button', { name: /^Allow convert_units/ }).click();
