@@ -470,6 +470,7 @@ impl App {
     pub(crate) async fn serve_http(
         self,
         options: http::Options,
+        pages: Arc<dyn http::Pages>,
         listening: impl FnOnce(&str),
     ) -> Result<(), http::Error> {
         self.proxies.free_stdout();
@@ -479,7 +480,7 @@ impl App {
                 self.report_start(&server.url());
                 listening(&server.url());
                 let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
-                let running = server.start(proxies, tasks, &self.paths.state_dir);
+                let running = server.start(proxies, tasks, &self.paths.state_dir, Some(pages));
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
@@ -498,7 +499,8 @@ impl App {
         let tracer = self.begin();
         self.report_start(&server.url());
         // A daemon that is to end does not wait for calls.
-        let _ = server.start(self.proxies.clone(), &self.tasks, &self.paths.state_dir);
+        let state_dir = &self.paths.state_dir;
+        let _ = server.start(self.proxies.clone(), &self.tasks, state_dir, None);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;

@@ -42,6 +42,9 @@ pub(crate) enum Event {
         server: String,
         tool: String,
         session: Option<String>,
+        /// The identity of the client, where clients over HTTP have one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        identity: Option<String>,
         /// The id for `approvals.allow`, if the client cannot ask its user.
         approval: Option<String>,
     },
@@ -87,6 +90,9 @@ pub(crate) enum Event {
         server: String,
         tool: String,
         session: Option<String>,
+        /// The identity of the client, where clients over HTTP have one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        identity: Option<String>,
     },
     /// A call ended.
     CallEnded {
@@ -94,6 +100,9 @@ pub(crate) enum Event {
         server: String,
         tool: String,
         session: Option<String>,
+        /// The identity of the client, where clients over HTTP have one.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        identity: Option<String>,
         /// `ok`, `tool_error`, `refused`, `timeout`, `unavailable` or `cancelled`.
         outcome: String,
         milliseconds: u64,
@@ -175,6 +184,7 @@ pub(crate) struct OpenCall {
 pub(crate) struct Source {
     events: Arc<Events>,
     session: Option<Arc<str>>,
+    identity: Option<Arc<str>>,
 }
 
 impl Events {
@@ -308,13 +318,19 @@ impl Drop for Listener {
 }
 
 impl Source {
-    /// Creates the source of events of `session`, or of events that belong to no session.
+    /// Creates the source of events of `session` or of an identity, or of events that belong to neither.
     #[must_use]
-    pub(crate) fn new(events: Arc<Events>, session: Option<&str>) -> Self {
+    pub(crate) fn new(events: Arc<Events>, session: Option<&str>, identity: Option<&str>) -> Self {
         Self {
             events,
             session: session.map(Arc::from),
+            identity: identity.map(Arc::from),
         }
+    }
+
+    /// All events of the program.
+    pub(crate) fn all(&self) -> &Arc<Events> {
+        &self.events
     }
 
     /// Whether calls are reported.
@@ -338,6 +354,7 @@ impl Source {
             server: server.to_owned(),
             tool: tool.to_owned(),
             session: self.session(),
+            identity: self.identity(),
         };
         Some(OpenCall {
             began: self.events.begin_call(call, began),
@@ -351,6 +368,11 @@ impl Source {
     /// The session's id. It stays when another process takes the session over.
     pub(crate) fn session(&self) -> Option<String> {
         self.session.as_deref().map(str::to_owned)
+    }
+
+    /// The identity of the clients, where they have one.
+    pub(crate) fn identity(&self) -> Option<String> {
+        self.identity.as_deref().map(str::to_owned)
     }
 }
 
@@ -369,11 +391,13 @@ impl Drop for OpenCall {
                 server,
                 tool,
                 session,
+                identity,
             } => Event::CallEnded {
                 call: *call,
                 server: server.clone(),
                 tool: tool.clone(),
                 session: session.clone(),
+                identity: identity.clone(),
                 outcome: self.outcome.to_owned(),
                 milliseconds: u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX),
             },

@@ -12,10 +12,9 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use super::printable::printable;
-use super::since::since;
 use crate::audit::{Directories, Filter, Kind, Line, Reader, delete_before, verify};
 use crate::config::{Config, Environment, Paths};
-use crate::day::Day;
+use crate::day::{Day, since};
 use crate::proxy::counted;
 
 /// Interval between two reads with `--follow`.

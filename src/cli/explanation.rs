@@ -1,13 +1,11 @@
 //! `mcpzip search --explain`: the scores of each hit by stage, as text or JSON.
 
-use serde_json::{Value, json};
-
 use super::output::{Output, faint, strong};
 use crate::search::{Explained, Explanation};
 
 pub(super) fn show(explanation: &Explanation, output: &Output) {
     if output.is_json() {
-        output.json(&value(explanation));
+        output.json(&explanation.json());
         return;
     }
     if explanation.needs.len() > 1 {
@@ -31,7 +29,7 @@ pub(super) fn show(explanation: &Explanation, output: &Output) {
         };
         output.line(format!(
             "{rank}. {}  {:.3}{}",
-            strong(name(hit)),
+            strong(hit.name()),
             hit.hit.score,
             faint(remarks(hit))
         ));
@@ -70,34 +68,4 @@ fn remarks(hit: &Explained) -> String {
         remarks.push_str(&format!("  its server is named: x {:.2}", hit.server));
     }
     remarks
-}
-
-fn name(hit: &Explained) -> String {
-    format!("{}__{}", hit.hit.server, hit.hit.tool)
-}
-
-fn value(explanation: &Explanation) -> Value {
-    let hit = |hit: &Explained| {
-        json!({
-            "name": name(hit),
-            "score": hit.hit.score,
-            "words": hit.words,
-            "fields": hit.fields.iter().map(|(field, score)| ((*field).to_owned(), json!(score))).collect::<serde_json::Map<_, _>>(),
-            "meaning": hit.meaning,
-            "fused": hit.fused,
-            "rank_by_words": hit.rank_by_words,
-            "rank_by_meaning": hit.rank_by_meaning,
-            "server_factor": hit.server,
-            "is_named": hit.is_named,
-            "rank_before_model": hit.rank_before_model,
-        })
-    };
-    json!({
-        "needs": explanation.needs,
-        "repairs": explanation.repairs.iter().map(|(written, meant)| json!({"written": written, "meant": meant})).collect::<Vec<_>>(),
-        "by_meaning": explanation.is_by_meaning,
-        "fits": explanation.fits,
-        "words_of_model": explanation.words_of_model,
-        "hits": explanation.hits.iter().map(hit).collect::<Vec<_>>(),
-    })
 }

@@ -48,7 +48,6 @@ mod secret;
 mod serve;
 mod servers;
 mod setup;
-mod since;
 mod stats;
 mod status;
 mod status_identities;
@@ -546,6 +545,7 @@ impl Configured {
             Self::Serve(arguments) => {
                 Box::pin(serve::run(
                     arguments,
+                    &flags,
                     paths,
                     has_own_config,
                     environment,

@@ -2,13 +2,16 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args;
 
+use super::PathFlags;
 use super::daemon::url as daemon_url;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::profile_option::ProfileOption;
+use super::ui::options;
 use crate::app::{App, request_of};
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
@@ -17,9 +20,10 @@ use crate::config::{
     older_config_file,
 };
 use crate::daemon;
-use crate::downstream::http::{self, Options, OptionsError, Origin};
+use crate::downstream::http::{self, Options, OptionsError, Origin, WINDOW};
 use crate::proxy::{ProfileChoice, Request, Start};
 use crate::telemetry;
+use crate::ui::{Gateway, Opening};
 
 #[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
@@ -242,6 +246,7 @@ enum Shared {
 
 pub(super) async fn run(
     arguments: Arguments,
+    flags: &PathFlags,
     paths: Paths,
     has_own_config: bool,
     environment: Environment,
@@ -291,7 +296,7 @@ pub(super) async fn run(
     };
     let configured = app.proxy().unscoped().config().http.clone();
     let outcome = match arguments.transport(&variables, &configured, output) {
-        Ok(transport) => Box::pin(serve(transport, app, output)).await,
+        Ok(transport) => Box::pin(serve(transport, app, flags, output)).await,
         Err(exit) => {
             app.finish().await;
             Err(exit)
@@ -303,7 +308,27 @@ pub(super) async fn run(
     outcome
 }
 
-async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Exit> {
+/// The window of this gateway, whose commands find the same files.
+fn window(app: &App, flags: &PathFlags) -> Arc<Gateway> {
+    let session = app.session();
+    let variables = session.environment.iter();
+    let opening = Opening {
+        process: std::process::id(),
+        directory: session.directory.clone().unwrap_or_else(|| "/".into()),
+        variables: variables
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .collect(),
+        options: options(flags),
+    };
+    Gateway::new(opening, app.paths().state_dir.clone())
+}
+
+async fn serve(
+    transport: Transport,
+    app: App,
+    flags: &PathFlags,
+    output: &Output,
+) -> Result<(), Exit> {
     match transport {
         Transport::Stdio => {
             let ready = || {
@@ -315,16 +340,21 @@ async fn serve(transport: Transport, app: App, output: &Output) -> Result<(), Ex
             Ok(app.serve_stdio(ready).await?)
         }
         Transport::Http(options) => {
-            let is_open = options.is_open();
+            let (is_open, has_window) = (options.is_open(), options.ui);
             let listening = |url: &str| {
                 output.note(&format!("serving MCP on {url}"));
+                if has_window {
+                    let base = url.strip_suffix("/mcp").unwrap_or(url);
+                    output.note(&format!("the window is at {base}{WINDOW}"));
+                }
                 if is_open {
                     output.note(OPEN);
                 }
             };
             let (paths, environment) = (app.paths().clone(), app.session().environment.clone());
             let wanted = options.address.to_string();
-            let outcome = app.serve_http(*options, listening).await;
+            let pages = window(&app, flags);
+            let outcome = app.serve_http(*options, pages, listening).await;
             if let Err(http::Error::Bind { .. }) = &outcome
                 && daemon_url(&paths, &environment).is_some_and(|url| url.contains(&wanted))
             {

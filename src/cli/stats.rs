@@ -7,10 +7,9 @@ use serde_json::json;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint};
-use super::since::since;
 use crate::app::STATISTICS;
 use crate::config::{BUILT_IN_SERVER, Config, Environment, Paths};
-use crate::day::Day;
+use crate::day::{Day, since};
 use crate::statistics::{Row, load};
 
 #[derive(Debug, Args)]

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::output::{Output, bad};
 use super::printable::printable;
 use crate::config::Config;
+use crate::downstream::http::WINDOW;
 use crate::identity::TokenFile;
 use crate::proxy::counted;
 use crate::upstream::oauth;
@@ -26,6 +27,9 @@ pub(super) struct Identities {
     servers_of_people: Vec<String>,
     /// The logins of people at them.
     logins_of_people: usize,
+    /// Whether `serve --http` has the window, and the roles that manage the gateway there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    window: Option<Vec<String>>,
     /// The reason why no client can be identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
@@ -34,7 +38,8 @@ pub(super) struct Identities {
 impl Identities {
     /// `None` where clients have no identity.
     pub(super) fn of(config: &Config, state_dir: &Path) -> Option<Self> {
-        let auth = config.http.as_ref().ok()?.auth.as_ref()?;
+        let http = config.http.as_ref().ok()?;
+        let auth = http.auth.as_ref()?;
         let has_server = auth.server.is_some();
         let tokens = TokenFile::below(state_dir).read();
         let roles = config.roles.as_ref();
@@ -46,6 +51,7 @@ impl Identities {
         let logins = logins.into_iter().flatten().flatten();
         let is_login = |path: &Path| path.extension().is_some_and(|end| end == "json");
         Some(Self {
+            window: http.ui.then(|| config.managing_roles().cloned().collect()),
             servers_of_people: of_people.map(|(name, _)| name.to_string()).collect(),
             logins_of_people: logins.filter(|file| is_login(&file.path())).count(),
             roles: roles.map_or(0, |roles| roles.iter().flatten().count()),
@@ -84,6 +90,13 @@ impl Identities {
                 "  ",
                 format!("used in each person's name: {servers}; {logins} of people"),
             );
+        }
+        if let Some(roles) = &self.window {
+            let managed = match roles.is_empty() {
+                true => "no role manages the gateway there".to_owned(),
+                false => format!("{} manage the gateway there", printable(&roles.join(", "))),
+            };
+            output.row("  ", format!("window at {WINDOW}; {managed}"));
         }
         if let Some(fault) = &self.fault {
             output.row("  ", bad(printable(fault)));

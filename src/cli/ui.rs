@@ -120,7 +120,7 @@ pub(super) struct Opened {
 }
 
 /// The options with which each command of the window finds the same files.
-fn options(flags: &PathFlags) -> Vec<String> {
+pub(super) fn options(flags: &PathFlags) -> Vec<String> {
     let all = [
         ("--config", &flags.config_file),
         ("--cache-dir", &flags.cache_dir),

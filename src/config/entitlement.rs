@@ -23,6 +23,8 @@ pub(crate) struct Entitlement {
     pub(crate) profiles: Option<BTreeSet<String>>,
     /// The profile that its credential is limited to.
     pub(crate) limit: Option<String>,
+    /// Whether it manages the gateway in its window.
+    pub(crate) manages: bool,
     /// The grant of its token, if a server of the configuration gets one in exchange: what another grant got serves none of this one.
     pub(crate) grant: Option<String>,
 }
@@ -149,6 +151,8 @@ impl Config {
                 roles: names,
             }),
             profiles,
+            // A credential that is limited to a profile has no rights beyond it.
+            manages: claims.profile.is_none() && theirs.values().any(|role| role.manages),
             limit: claims.profile.clone(),
             grant: match &claims.token {
                 Some(token) if self.exchanges_tokens() => Some(token.grant.clone()),
@@ -237,6 +241,13 @@ impl Config {
     fn identities(&self) -> impl Iterator<Item = &UpstreamIdentity> {
         let remotes = self.servers.values().filter_map(Server::remote);
         remotes.map(|remote| &remote.identity)
+    }
+
+    /// The roles that let people manage the gateway in its window.
+    pub(crate) fn managing_roles(&self) -> impl Iterator<Item = &String> {
+        let roles = self.roles.iter().flatten().flatten();
+        let managing = roles.filter(|(_, role)| matches!(role, Ok(role) if role.manages));
+        managing.map(|(name, _)| name)
     }
 
     /// The roles that its rules and limits name.

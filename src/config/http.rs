@@ -26,6 +26,8 @@ pub(crate) struct HttpOptions {
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress; `None` does not wait.
     pub drain: Option<Duration>,
+    /// Whether the window is served to people who log in.
+    pub ui: bool,
     /// The surface of clients over HTTP.
     pub surface: Option<Surface>,
 }
@@ -56,6 +58,7 @@ impl Resolver<'_> {
     }
 
     fn http_options(&mut self, entry: HttpEntry) -> Result<HttpOptions, At<EntryError>> {
+        let ui = simple_setting(entry.ui, false, self.report);
         let is_direct = simple_setting(entry.direct, false, self.report);
         let surface = entry.surface.or(is_direct.then_some(Surface::Direct));
         let address = entry.address.map(|written| {
@@ -94,6 +97,14 @@ impl Resolver<'_> {
             );
             return Err(At::new(0, fault));
         }
+        if ui && auth.is_none() {
+            let fault = EntryError::value(
+                "http.ui",
+                "together with `http.auth`, by which people log in to the window",
+                "no such key".to_owned(),
+            );
+            return Err(At::new(0, fault));
+        }
         let origins = entry.origins.unwrap_or_default();
         let origins = origins
             .iter()
@@ -104,6 +115,7 @@ impl Resolver<'_> {
             public_url: public_url.transpose()?,
             tls: tls.map(Box::new),
             drain: entry.drain,
+            ui,
             origins: origins.collect::<Result<_, _>>()?,
             address: address.transpose()?,
             token_file: token_file.transpose()?,

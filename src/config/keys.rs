@@ -226,6 +226,12 @@ const ROLE: Table = &[
         "The groups whose members have the role, as the identity provider or the proxy in front names them.",
     ),
     key("users", Value::Texts, "The names of people with the role."),
+    with_default(
+        "manage",
+        Value::Flag,
+        "false",
+        "Whether its people see and control everything in the window of the gateway (`http.ui`): all servers, sessions, audit lines and approvals.",
+    ),
 ];
 
 /// The keys of an entry in `clients`.

@@ -13,7 +13,7 @@ const NAME_EXPECTED: &str =
     "a name of at most 64 letters `a-z`, digits, `-` and `_`, which begins with a letter or digit";
 const PROFILES_EXPECTED: &str =
     "a list with at least one name in `profiles`, or `[\"*\"]` for the whole configuration";
-const KEYS_EXPECTED: &str = "one of `profiles`, `groups` and `users`";
+const KEYS_EXPECTED: &str = "one of `profiles`, `groups`, `users` and `manage`";
 
 /// Stands for the whole configuration among the profiles of a role.
 pub(super) const EVERYTHING: &str = "*";
@@ -25,6 +25,8 @@ pub(crate) struct Role {
     pub(crate) profiles: Vec<String>,
     pub(super) groups: Vec<String>,
     pub(super) users: Vec<String>,
+    /// Whether its people manage the gateway in its window.
+    pub(crate) manages: bool,
 }
 
 /// The roles by name; `None` without the key. A fault in one is a fault of that role alone.
@@ -80,6 +82,7 @@ fn role(name: &str, field: &Field<'_>) -> Result<Role, At<EntryError>> {
             "profiles" => role.profiles = texts()?,
             "groups" => role.groups = texts()?,
             "users" => role.users = texts()?,
+            "manage" => role.manages = field.flag()?,
             _ => return Err(field.wrong(KEYS_EXPECTED)),
         }
         Ok(())

@@ -110,6 +110,8 @@ section! {
         surface: Option<Surface> = surface_name, Value::Words(SURFACES);
         /// `true` is `"surface": "direct"`, the older name.
         direct: Read<bool> = Field::flag, Value::Flag, false;
+        /// Whether `serve --http` serves the window at `/ui/`, to people who log in; needs `auth`. Roles with `manage` see and control everything there.
+        ui: Read<bool> = Field::flag, Value::Flag, false;
         /// Whether metrics for Prometheus are served at `/metrics`, to every client that may use the server.
         metrics: Read<bool> = Field::flag, Value::Flag, false;
     }

@@ -14,13 +14,11 @@ use super::http::HttpState;
 use crate::approvals::{self, Approvals, Question};
 use crate::events::{Events, Heard, Listener, Numbered, Past};
 use crate::pause::Paused;
-use crate::ui::{Opening, WindowLink};
+use crate::ui::servers::ServerState;
+use crate::ui::{API, Offered, Opening, WindowLink};
 
 /// Maximum length of a request, in bytes.
 const LONGEST: u64 = 1024 * 1024;
-
-/// The version of this interface. Raise it with each change that breaks clients. New members and methods do not.
-pub(super) const API: u32 = 1;
 
 #[derive(Deserialize)]
 struct Request<'a> {
@@ -76,27 +74,12 @@ pub(super) struct Shown {
     pub(super) generation: u32,
     /// The time at which this daemon began to serve the session, in seconds since 1970.
     pub(super) since: u64,
-}
-
-/// A server and the sessions that share its connections.
-#[derive(Debug, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub(super) struct ServerState {
-    /// The server's name in the configuration.
-    pub(super) server: String,
-    /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `elsewhere` or `faulty`.
-    pub(super) state: String,
-    /// The reason for the state `failed` or `faulty`.
-    pub(super) reason: Option<String>,
-    /// The number of the server's tools.
-    pub(super) tools: usize,
-    /// Which sessions share the server, and the reason, as text.
-    pub(super) sharing: Option<String>,
-    /// The number of the server's open connections. A local server has a process for each; there is more than one if clients differ in what
-    /// they can be asked.
-    pub(super) connections: usize,
-    /// The ids of the sessions that share the server.
-    pub(super) sessions: Vec<String>,
+    /// The name and version of the client, at a gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) client: Option<String>,
+    /// The identity of the client, at a gateway.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) identity: Option<String>,
 }
 
 /// The result of `servers.list`.
@@ -413,6 +396,7 @@ impl<D: Daemon> Connection<'_, D> {
                 let count = self.daemon.close_window();
                 json(&Count { count })
             }),
+            "ui.offered" => none(params).map(|()| json(&Offered::everything())),
             "events.list" => {
                 let Since { since } = of(params)?;
                 Ok(kept(self.daemon.events().since(since.unwrap_or(0))))
@@ -588,6 +572,8 @@ mod tests {
         open: Method<Opening, WindowLink>,
         #[schemars(rename = "ui.close")]
         close: Method<Nothing, Count>,
+        #[schemars(rename = "ui.offered")]
+        offered: Method<Nothing, Offered>,
         #[schemars(rename = "events.list")]
         events: Method<Since, Kept>,
         #[schemars(rename = "events.subscribe")]
@@ -618,5 +604,13 @@ mod tests {
                 "docs/control.md lacks `{name}`"
             );
         }
+        // Each method has its right at a gateway.
+        let with_right = crate::ui::METHODS.iter().map(|(name, _)| *name);
+        let methods = names.keys().map(String::as_str);
+        let methods = methods.filter(|name| !matches!(*name, "event" | "lagged"));
+        assert_eq!(
+            with_right.collect::<std::collections::BTreeSet<_>>(),
+            methods.collect()
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! The metrics of the daemon, which `/metrics` and the OTLP export show with those of a session.
 
-use super::control::ServerState;
 use crate::proxy::ProcessMetric;
+use crate::ui::servers::ServerState;
 
 /// The metrics of a daemon with so many sessions and windows, these servers, and so many sessions of daemons that ended; whether the
 /// user has paused mcpzip.

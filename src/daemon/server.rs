@@ -15,7 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::carriage::Carried;
-use super::control::{self, Order, Ordered, ServerState, Shown, Status, Switched, Which};
+use super::control::{self, Order, Ordered, Shown, Status, Switched, Which};
 use super::endpoint::{self, Claim, Listener, Stream};
 use super::http::Http;
 use super::journal::Journal;
@@ -33,8 +33,8 @@ use crate::events::{Event, Events};
 use crate::pause::{Pause, Paused};
 use crate::proxy::{ProcessMetric, ProcessMetrics};
 use crate::shutdown::{self, Tasks};
-use crate::tool::ServerName;
-use crate::ui::{Opening, Window, WindowLink};
+use crate::ui::servers::{self, ServerState};
+use crate::ui::{API, Opening, Window, WindowLink};
 
 /// Time limit for the first message of a process.
 const GREETING: Duration = Duration::from_secs(5);
@@ -479,7 +479,7 @@ impl Daemon {
 impl control::Daemon for Daemon {
     fn status(&self) -> Status {
         Status {
-            api: control::API,
+            api: API,
             protocol: message::PROTOCOL,
             version: env!("CARGO_PKG_VERSION"),
             process: std::process::id(),
@@ -525,66 +525,15 @@ impl control::Daemon for Daemon {
     }
 
     fn servers(&self) -> Vec<ServerState> {
-        let mut instances: Vec<usize> = Vec::new();
-        let mut servers: Vec<ServerState> = Vec::new();
-        for (session, handle) in self.handles() {
-            let inventory = &handle.proxy.inventory;
-            for report in inventory
-                .status_for_agents(&handle.proxy.unscoped())
-                .servers
-            {
-                let known = instances.iter().position(|one| *one == report.instance);
-                match known.filter(|_| report.instance != 0) {
-                    Some(at) if servers[at].sessions.contains(&session) => {}
-                    Some(at) => servers[at].sessions.push(session.clone()),
-                    None => {
-                        instances.push(report.instance);
-                        servers.push(ServerState {
-                            server: report.name,
-                            state: report.state.to_owned(),
-                            reason: report.reason,
-                            tools: report.tools,
-                            sharing: report.sharing,
-                            connections: report.connections,
-                            sessions: vec![session.clone()],
-                        });
-                    }
-                }
-            }
-        }
-        servers
+        let handles = self.handles().into_iter();
+        servers::states(handles.map(|(session, handle)| (session, handle.proxy)))
     }
 
     fn stop_server(&self, which: &Which, is_restart: bool) -> Option<usize> {
-        let server = ServerName::new(&which.server).ok()?;
         let is_meant = |id: &String| which.session.as_ref().is_none_or(|session| session == id);
-        let handles = self.handles().into_iter();
-        let with_it: Vec<Handle> = handles
-            .filter(|(id, _)| is_meant(id))
-            .map(|(_, handle)| handle)
-            .filter(|handle| {
-                let config = handle.proxy.unscoped().config();
-                config.servers.contains_key(&server)
-            })
-            .collect();
-        let first = with_it.first()?.clone();
-        // Of the sessions that share a connection, one ends it.
-        let ended: Vec<Handle> = with_it
-            .into_iter()
-            .filter(|handle| handle.proxy.inventory.stop(&server))
-            .collect();
-        if is_restart {
-            // One session of each connection starts it again, so that no other does so later.
-            let starting = if ended.is_empty() {
-                vec![&first]
-            } else {
-                ended.iter().collect()
-            };
-            for handle in starting {
-                handle.proxy.inventory.poke(&server);
-            }
-        }
-        Some(ended.len())
+        let handles = self.handles().into_iter().filter(|(id, _)| is_meant(id));
+        let proxies = handles.map(|(_, handle)| handle.proxy);
+        servers::stop(proxies, &which.server, is_restart)
     }
 
     fn reload(&self) -> usize {
@@ -662,6 +611,8 @@ impl<'a> SessionEntry<'a> {
             directory: session.directory.clone(),
             generation: session.generation,
             since: now.map_or(0, |now| now.as_secs()),
+            client: None,
+            identity: None,
         };
         daemon.events.note(|| Event::SessionOpened {
             session: session.id.clone(),

@@ -184,6 +184,27 @@ impl Ledger {
     }
 }
 
+impl Ledger {
+    /// Writes an order of a person, before it is followed.
+    pub(crate) fn note_order(
+        &self,
+        identity: &str,
+        order: &str,
+        server: Option<&str>,
+    ) -> Result<(), crate::audit::Error> {
+        let Some(audit) = self.audit() else {
+            return Ok(());
+        };
+        audit.ready()?;
+        let detail = format!("{order} in the window of the gateway");
+        let mut event = Event::new(Kind::Daemon, Outcome::Ok);
+        event.identity = Some(identity);
+        event.server = server;
+        event.detail = Some(&detail);
+        audit.record(&event)
+    }
+}
+
 impl<'a> CallEvent<'a> {
     /// Begins the event of a call of the tool that the agent wrote as `written`.
     ///

@@ -62,7 +62,7 @@ use crate::approvals::Approvals;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv, SurfaceRequest, env};
-use crate::events::Source;
+use crate::events::{Events, Source};
 use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
@@ -243,7 +243,7 @@ impl Proxy {
             let pool = pool(&config, directories, &session, servers, person, proxy);
             pool.note_whole(&profiles.whole());
             let session_id = directories.owner.session();
-            let events = Source::new(servers.events.clone(), session_id);
+            let events = Source::new(servers.events.clone(), session_id, identity.as_deref());
             let notifier = Notifier::new(session.environment.clone(), tasks.clone());
             let catalog = Arc::new(Catalog::new());
             let relay = Relay::new(
@@ -399,6 +399,32 @@ impl Proxy {
     /// Writes an event of a person who logs in, or of a client that acts for one, to the audit log.
     pub(crate) fn note_identity(&self, identity: &str, detail: &str) {
         self.tools.ledger.note_identity(identity, detail);
+    }
+
+    /// Writes what a person does to the gateway in its window to the audit log, if there is one, before it is done.
+    ///
+    /// # Errors
+    /// When the log cannot be written; it must not be done then.
+    pub(crate) fn note_order(
+        &self,
+        identity: &str,
+        order: &str,
+        server: Option<&str>,
+    ) -> Result<(), crate::audit::Error> {
+        self.tools.ledger.note_order(identity, order, server)
+    }
+
+    /// The identity of its clients, if they have one.
+    #[must_use]
+    pub(crate) fn identity(&self) -> Option<&str> {
+        let entitlement = self.profiles.entitlement()?;
+        Some(&entitlement.identity)
+    }
+
+    /// The events of the program.
+    #[must_use]
+    pub(crate) fn events(&self) -> &Arc<Events> {
+        self.relay.events.all()
     }
 
     /// Lets the audit log use stdout, which no client reads.

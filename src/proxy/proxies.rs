@@ -1,7 +1,7 @@
 //! The proxies of one run: the proxy of the run's own profiles, and one for each identity and each narrower choice
 //! of profiles. So connections, stored results and open questions of one identity serve no other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
@@ -10,6 +10,7 @@ use parking_lot::Mutex;
 use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
 use crate::shutdown::Tasks;
+use crate::tool::ServerName;
 use crate::upstream::person::Front;
 
 /// Creates a proxy with a configuration, these profiles, the figures of the first one, and the tasks of those that end before the run.
@@ -36,6 +37,8 @@ pub(crate) struct Proxies {
     is_stdout_free: OnceLock<()>,
     /// The gateway that clients over HTTP reach.
     front: OnceLock<Arc<Front>>,
+    /// The servers that a person has switched off until the run ends.
+    switched_off: Mutex<BTreeSet<ServerName>>,
 }
 
 impl Proxies {
@@ -47,6 +50,7 @@ impl Proxies {
             narrower: Mutex::default(),
             is_stdout_free: OnceLock::new(),
             front: OnceLock::new(),
+            switched_off: Mutex::default(),
         }
     }
 
@@ -187,8 +191,45 @@ impl Proxies {
         }
     }
 
-    /// Applies an edited configuration.
+    /// Applies an edited configuration. Servers that a person has switched off stay so.
     pub(crate) fn configure(&self, config: &Config) {
+        let mut off = self.switched_off.lock();
+        let mut config = config.clone();
+        let mut is_used = |server: &ServerName| {
+            let entry = config.servers.get_mut(server);
+            entry.is_some_and(|entry| !std::mem::replace(&mut entry.disabled, true))
+        };
+        off.retain(&mut is_used);
+        self.apply(&config);
+    }
+
+    /// Switches a server off until the run ends, or on again. The file is not changed.
+    ///
+    /// # Errors
+    /// In words, when there is no such server, or it is off for another reason.
+    pub(crate) fn switch(&self, server: &ServerName, is_on: bool) -> Result<(), String> {
+        let mut off = self.switched_off.lock();
+        let mut config = (*self.whole()).clone();
+        let entry = config.servers.get_mut(server);
+        let entry = entry.ok_or_else(|| format!("there is no server `{server}`"))?;
+        if is_on && entry.disabled && !off.contains(server) {
+            return Err(format!(
+                "`{server}` is disabled in the configuration of the gateway"
+            ));
+        }
+        if entry.disabled != is_on {
+            return Ok(());
+        }
+        entry.disabled = !is_on;
+        match is_on {
+            true => off.remove(server),
+            false => off.insert(server.clone()),
+        };
+        self.apply(&config);
+        Ok(())
+    }
+
+    fn apply(&self, config: &Config) {
         for proxy in self.all() {
             proxy.configure(config.clone());
         }

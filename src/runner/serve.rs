@@ -134,6 +134,7 @@ impl HttpOptions {
             auth: None,
             tls: None,
             drain: None,
+            ui: false,
         })
     }
 }
@@ -310,7 +311,7 @@ impl Inner {
         self.list_soon();
         let (address, tasks) = (server.address(), Tasks::new());
         // Identities, which need it, are a matter of the program.
-        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""));
+        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""), None);
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {

@@ -1,5 +1,7 @@
 //! The explanation of a search: the scores of each stage for each hit.
 
+use serde_json::{Value, json};
+
 use super::Hit;
 use super::lexical::{self, Words};
 use super::meaning::Similarity;
@@ -48,6 +50,44 @@ pub struct Explained {
     pub is_named: bool,
     /// The rank before a language model reordered the hits, counted from 1. `None` without one.
     pub rank_before_model: Option<usize>,
+}
+
+impl Explained {
+    /// The tool's name, as a call has it.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{}__{}", self.hit.server, self.hit.tool)
+    }
+}
+
+impl Explanation {
+    /// As `mcpzip search --explain --json` prints it.
+    #[must_use]
+    pub fn json(&self) -> Value {
+        let hit = |hit: &Explained| {
+            json!({
+                "name": hit.name(),
+                "score": hit.hit.score,
+                "words": hit.words,
+                "fields": hit.fields.iter().map(|(field, score)| ((*field).to_owned(), json!(score))).collect::<serde_json::Map<_, _>>(),
+                "meaning": hit.meaning,
+                "fused": hit.fused,
+                "rank_by_words": hit.rank_by_words,
+                "rank_by_meaning": hit.rank_by_meaning,
+                "server_factor": hit.server,
+                "is_named": hit.is_named,
+                "rank_before_model": hit.rank_before_model,
+            })
+        };
+        json!({
+            "needs": self.needs,
+            "repairs": self.repairs.iter().map(|(written, meant)| json!({"written": written, "meant": meant})).collect::<Vec<_>>(),
+            "by_meaning": self.is_by_meaning,
+            "fits": self.fits,
+            "words_of_model": self.words_of_model,
+            "hits": self.hits.iter().map(hit).collect::<Vec<_>>(),
+        })
+    }
 }
 
 /// The words' scores by field, for all documents.

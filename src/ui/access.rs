@@ -51,18 +51,38 @@ pub(super) async fn check_host(
 ) -> Response {
     let own = window.authority();
     let is_own = only(request.headers(), &HOST) == Some(own.as_str());
-    let mut response = match is_own {
+    with_headers(match is_own {
         true => next.run(request).await,
         false => refused(
             StatusCode::FORBIDDEN,
             "the `Host` is not this window: run `mcpzip ui`",
         ),
-    };
+    })
+}
+
+/// A response with the headers that every response has.
+pub(super) fn with_headers(mut response: Response) -> Response {
     for (name, value) in HEADERS {
         let value = HeaderValue::from_static(value);
         response.headers_mut().entry(name).or_insert(value);
     }
     response
+}
+
+/// The refusal of a request that changes something and is not sent as the pages send it.
+pub(super) fn unlike_page(request: &Request) -> Option<Response> {
+    let headers = request.headers();
+    let is_json = only(headers, &CONTENT_TYPE).is_some_and(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default();
+        kind.trim().eq_ignore_ascii_case("application/json")
+    });
+    let is_own = is_json && only(headers, &HeaderName::from_static(OWN_HEADER)) == Some("1");
+    (request.method() == Method::POST && !is_own).then(|| {
+        refused(
+            StatusCode::FORBIDDEN,
+            "a request needs `Content-Type: application/json` and `X-Mcpzip: 1`",
+        )
+    })
 }
 
 /// Refuses requests without a session, and those that another page sends. Handlers find the session in the request.
@@ -83,17 +103,8 @@ pub(super) async fn check_session(
             "only the window's own page may ask this",
         );
     }
-    if request.method() == Method::POST {
-        let is_json = only(headers, &CONTENT_TYPE).is_some_and(|kind| {
-            let kind = kind.split(';').next().unwrap_or_default();
-            kind.trim().eq_ignore_ascii_case("application/json")
-        });
-        if !is_json || only(headers, &HeaderName::from_static(OWN_HEADER)) != Some("1") {
-            return refused(
-                StatusCode::FORBIDDEN,
-                "a request needs `Content-Type: application/json` and `X-Mcpzip: 1`",
-            );
-        }
+    if let Some(refusal) = unlike_page(&request) {
+        return refusal;
     }
     let session = cookies(headers).find_map(|cookie| window.session(cookie));
     let Some(session) = session else {

@@ -11,7 +11,7 @@ use super::Decision;
 
 /// An action and the form of its command.
 pub(super) struct Action {
-    name: &'static str,
+    pub(super) name: &'static str,
     parameters: &'static [Parameter],
     parts: &'static [Part],
     /// Whether it changes something.

@@ -2,11 +2,13 @@
 
 use std::io;
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
+use tokio::time::error::Elapsed;
 
 use super::actions::{Prepared, Work};
 use super::{Host, Opening};
@@ -51,15 +53,20 @@ pub(super) async fn run(
         }
         Work::Command { arguments, input } => {
             let ran = process(opening, &arguments, input, note);
-            match tokio::time::timeout(prepared.limit, ran).await {
-                Ok(Ok(ended)) => answer.ended(&ended, prepared.has_lines),
-                Ok(Err(error)) => answer.error = format!("the command cannot be run: {error}"),
-                Err(_) => {
-                    let seconds = prepared.limit.as_secs();
-                    answer.error = format!("the command was ended after {seconds} seconds");
-                }
-            }
+            let ran = tokio::time::timeout(prepared.limit, ran);
+            answer.ran(ran.await, prepared.limit, prepared.has_lines);
         }
+    }
+    serde_json::to_string(&answer).expect("answers are JSON")
+}
+
+/// Runs the command of an action that only prints. The answer is JSON, without the command, which is for the machine of `opening`.
+pub(super) async fn print(opening: &Opening, prepared: Prepared) -> String {
+    let mut answer = Answer::default();
+    if let Work::Command { arguments, input } = prepared.work {
+        let ran = process(opening, &arguments, input, |_| ());
+        let ran = tokio::time::timeout(prepared.limit, ran);
+        answer.ran(ran.await, prepared.limit, prepared.has_lines);
     }
     serde_json::to_string(&answer).expect("answers are JSON")
 }
@@ -137,6 +144,18 @@ impl Answer {
             Err(message) => {
                 self.exit = Some(1);
                 self.error = message;
+            }
+        }
+    }
+
+    /// The outcome of a process, or that it took longer than `limit`.
+    fn ran(&mut self, ran: Result<io::Result<Ended>, Elapsed>, limit: Duration, has_lines: bool) {
+        match ran {
+            Ok(Ok(ended)) => self.ended(&ended, has_lines),
+            Ok(Err(error)) => self.error = format!("the command cannot be run: {error}"),
+            Err(_) => {
+                let seconds = limit.as_secs();
+                self.error = format!("the command was ended after {seconds} seconds");
             }
         }
     }

@@ -26,7 +26,7 @@ use crate::events::{Heard, Listener, Past};
 const COMMENT: Duration = Duration::from_secs(15);
 
 /// The media type of an event stream.
-const EVENTS: &str = "text/event-stream";
+pub(super) const EVENTS: &str = "text/event-stream";
 
 /// The largest request of the page, in bytes.
 const LARGEST: usize = 2 * 1024 * 1024;
@@ -87,18 +87,20 @@ pub(super) async fn actions() -> Response {
     as_json(&Value::from_iter(all).to_string())
 }
 
+/// A method of the control interface, as the page asks for it.
+#[derive(Deserialize)]
+pub(super) struct Call<'a> {
+    pub(super) method: String,
+    #[serde(borrow)]
+    pub(super) params: Option<&'a RawValue>,
+}
+
 /// A method of the control interface.
 pub(super) async fn control(
     State(window): State<Arc<Window>>,
     Extension(session): Extension<Arc<Session>>,
     body: Body,
 ) -> Response {
-    #[derive(Deserialize)]
-    struct Call<'a> {
-        method: String,
-        #[serde(borrow)]
-        params: Option<&'a RawValue>,
-    }
     let body = match whole(body).await {
         Ok(body) => body,
         Err(refusal) => return refusal,
@@ -133,9 +135,7 @@ pub(super) async fn events(
     headers: HeaderMap,
     uri: Uri,
 ) -> Response {
-    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
-    let after = last.and_then(|id| id.parse::<u64>().ok()).map(|id| id + 1);
-    let since = after.or_else(|| parameter(&uri, "since")?.parse().ok());
+    let since = since(&headers, &uri);
     let Some(host) = window.host.upgrade() else {
         return ending();
     };
@@ -151,6 +151,14 @@ pub(super) async fn events(
         Some((Ok::<_, Infallible>(text), stream))
     });
     typed(EVENTS, Body::from_stream(body))
+}
+
+/// The number of the first event that a request for events asks for.
+pub(super) fn since(headers: &HeaderMap, uri: &Uri) -> Option<u64> {
+    let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = last.and_then(|id| id.parse::<u64>().ok());
+    let after = after.map(|id| id.saturating_add(1));
+    after.or_else(|| parameter(uri, "since")?.parse().ok())
 }
 
 /// The events for one page. The host lives as long as there is one.
@@ -169,7 +177,7 @@ impl EventStream {
         tokio::select! {
             heard = self.listener.next() => Some(match heard {
                 Heard::Event(event) => event_text(event.number, &*event),
-                Heard::Lagged(lost) => format!("event: lagged\ndata: {{\"lost\":{lost}}}\n\n"),
+                Heard::Lagged(lost) => lagged_text(lost),
             }),
             () = tokio::time::sleep(COMMENT) => Some(":\n\n".to_owned()),
             () = self.session.over() => None,
@@ -178,7 +186,7 @@ impl EventStream {
 }
 
 /// The first texts of a stream. There is always one, so that the browser sees the stream begin.
-fn begin(past: &Past) -> VecDeque<String> {
+pub(super) fn begin(past: &Past) -> VecDeque<String> {
     let first = match past.is_incomplete {
         true => "event: incomplete\ndata: {}\n\n",
         false => ":\n\n",
@@ -188,19 +196,24 @@ fn begin(past: &Past) -> VecDeque<String> {
     std::iter::once(first.to_owned()).chain(events).collect()
 }
 
-fn event_text(number: u64, event: &impl serde::Serialize) -> String {
+pub(super) fn lagged_text(lost: u64) -> String {
+    format!("event: lagged\ndata: {{\"lost\":{lost}}}\n\n")
+}
+
+pub(super) fn event_text(number: u64, event: &impl serde::Serialize) -> String {
     let json = serde_json::to_string(event).expect("events are JSON");
     format!("event: message\nid: {number}\ndata: {json}\n\n")
 }
 
+/// An action, as the page asks for it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Request {
-    action: String,
+pub(super) struct Request {
+    pub(super) action: String,
     #[serde(default)]
-    arguments: Map<String, Value>,
+    pub(super) arguments: Map<String, Value>,
     #[serde(default)]
-    preview: bool,
+    pub(super) preview: bool,
     #[serde(default)]
     follow: bool,
 }
@@ -319,11 +332,11 @@ fn followed(
     typed("application/x-ndjson", Body::from_stream(body))
 }
 
-fn as_json(text: &str) -> Response {
+pub(super) fn as_json(text: &str) -> Response {
     typed("application/json", text.to_owned().into())
 }
 
-fn typed(kind: &'static str, body: Body) -> Response {
+pub(super) fn typed(kind: &'static str, body: Body) -> Response {
     let mut response = Response::new(body);
     let kind = HeaderValue::from_static(kind);
     response.headers_mut().insert(CONTENT_TYPE, kind);

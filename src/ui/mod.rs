@@ -12,11 +12,20 @@ mod access;
 mod actions;
 mod assets;
 mod commands;
+mod decide;
 mod doors;
+mod gateway;
 mod peer;
+mod rights;
+pub(crate) mod servers;
 
 #[cfg(test)]
 pub(crate) use actions::samples;
+pub(crate) use decide::decide;
+pub(crate) use gateway::Gateway;
+#[cfg(test)]
+pub(crate) use rights::METHODS;
+pub(crate) use rights::Offered;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -44,6 +53,9 @@ use tokio_util::sync::CancellationToken;
 use crate::events::Events;
 use crate::secret::{Secret, is_same_secret, random_token};
 use crate::shutdown::Tasks;
+
+/// The version of the control interface. Raise it with each change that breaks clients. New members and methods do not.
+pub(crate) const API: u32 = 1;
 
 /// How long a link can be used.
 const LINK: Duration = Duration::from_secs(60);

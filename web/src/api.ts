@@ -1,7 +1,7 @@
-// The doors of the daemon: methods of the control interface, and commands of the program.
-import { signal } from '@preact/signals';
+// The doors of the daemon, or of a gateway: methods of the control interface, and commands of the program.
+import { computed, signal } from '@preact/signals';
 
-import type { Control } from './generated/control';
+import type { Control, Offered } from './generated/control';
 
 /** The methods that can be asked; events come as a stream. */
 export type Method = Exclude<keyof Control, 'event' | 'lagged' | 'events.subscribe'>;
@@ -33,6 +33,20 @@ export type Arguments = Record<string, unknown>;
 /** A failure in words, which the page shows. */
 export class Failure extends Error {}
 
+/** What this window offers; nothing until that is known. */
+export const offered = signal<Offered | undefined>(undefined);
+
+/** Whether this is the window of a gateway. */
+export const isGateway = computed(() => offered.value?.person != null);
+
+/** The process behind the window, in words. */
+const behind = () => (isGateway.value ? 'The gateway' : 'The daemon');
+
+/** Whether the person at this window may use a method or an action. What they may not is not shown. */
+export function may(name: string): boolean {
+  return offered.value !== undefined && (offered.value.methods.includes(name) || offered.value.actions.includes(name));
+}
+
 /** Whether the session of this window has ended. */
 export const hasEnded = signal(false);
 
@@ -50,17 +64,17 @@ async function send(door: string, body: unknown, abort?: AbortSignal): Promise<R
     body: JSON.stringify(body),
     signal: abort ?? null,
   }).catch(() => {
-    throw new Failure(abort?.aborted ? 'It was cancelled.' : 'The daemon does not answer.');
+    throw new Failure(abort?.aborted ? 'It was cancelled.' : `${behind()} does not answer.`);
   });
   if (response.status === 401) hasEnded.value = true;
   if (response.ok) return response;
-  throw new Failure(errorOf(await response.json().catch(() => undefined)) ?? `The daemon answered with ${response.status}.`);
+  throw new Failure(errorOf(await response.json().catch(() => undefined)) ?? `${behind()} answered with ${response.status}.`);
 }
 
 async function post(door: string, body: unknown): Promise<unknown> {
   const response = await send(door, body);
   return response.json().catch(() => {
-    throw new Failure('The daemon did not answer to the end.');
+    throw new Failure(`${behind()} did not answer to the end.`);
   });
 }
 
@@ -121,7 +135,7 @@ export async function follow(action: string, args: Arguments, hear: (line: strin
   }
   take(rest);
   const ran = parsed(answer) as Ran | undefined;
-  if (!ran) throw new Failure(abort.aborted ? 'It was cancelled.' : 'The daemon ended before the command did.');
+  if (!ran) throw new Failure(abort.aborted ? 'It was cancelled.' : `${behind()} ended before the command did.`);
   note(ran.command, begun, ran.exit);
   return ran;
 }
@@ -165,6 +179,8 @@ export function wordsOf(error: unknown): string {
 }
 
 function note(command: string, time: number, exit: number | null): void {
+  // At a gateway, an action is no command of the person's machine.
+  if (isGateway.value) return;
   number += 1;
   history.value = [{ number, command, time, milliseconds: Date.now() - time, exit }, ...history.value].slice(0, MOST);
 }

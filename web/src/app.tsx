@@ -2,7 +2,7 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { hasEnded, history } from './api';
+import { control, hasEnded, history, isGateway, may, offered } from './api';
 import { approvals, connection, fault, servers, status } from './live';
 import { Overview } from './pages/overview';
 import { CommandLine, Copied } from './parts/command';
@@ -17,24 +17,29 @@ interface Entry {
   page: string;
   title: string;
   load: () => Promise<Page>;
+  /** The method or action that it is made of. */
+  needs: string;
   /** Pages below it, by their addresses. */
   below?: string[];
 }
 
 const PAGES: Entry[] = [
-  { page: 'overview', title: 'Overview', load: async () => Overview },
-  { page: 'servers', title: 'Servers', load: async () => (await import('./pages/servers')).Servers, below: ['add'] },
-  { page: 'search', title: 'Search', load: async () => (await import('./pages/search')).Search, below: ['tool'] },
-  { page: 'approvals', title: 'Approvals', load: async () => (await import('./pages/approvals')).Approvals },
-  { page: 'audit', title: 'Audit', load: async () => (await import('./pages/audit')).Audit },
-  { page: 'savings', title: 'Savings', load: async () => (await import('./pages/savings')).Savings },
-  { page: 'clients', title: 'Clients', load: async () => (await import('./pages/clients')).Clients },
-  { page: 'configuration', title: 'Configuration', load: async () => (await import('./pages/configuration')).Configuration },
+  { page: 'overview', title: 'Overview', needs: 'daemon.status', load: async () => Overview },
+  { page: 'servers', title: 'Servers', needs: 'list', load: async () => (await import('./pages/servers')).Servers, below: ['add'] },
+  { page: 'search', title: 'Search', needs: 'search', load: async () => (await import('./pages/search')).Search, below: ['tool'] },
+  { page: 'approvals', title: 'Approvals', needs: 'approvals.list', load: async () => (await import('./pages/approvals')).Approvals },
+  { page: 'audit', title: 'Audit', needs: 'audit', load: async () => (await import('./pages/audit')).Audit },
+  { page: 'savings', title: 'Savings', needs: 'stats', load: async () => (await import('./pages/savings')).Savings },
+  { page: 'clients', title: 'Clients', needs: 'clients', load: async () => (await import('./pages/clients')).Clients },
+  { page: 'configuration', title: 'Configuration', needs: 'config_write', load: async () => (await import('./pages/configuration')).Configuration },
 ];
 const BELOW: Record<string, () => Promise<Page>> = {
   add: async () => (await import('./pages/add')).Add,
   tool: async () => (await import('./pages/tool')).Tool,
 };
+
+/** What the pages below others are made of. */
+const NEEDS: Record<string, string> = { add: 'add', tool: 'describe' };
 
 const loaded = new Map<string, Page>([['overview', Overview]]);
 
@@ -57,7 +62,7 @@ export function App() {
         <header class="side">
           <p class="brand"><img src="mark.svg" alt="" width="22" height="22" /> mcpzip</p>
           <nav aria-label="Pages">
-            {PAGES.map(({ page: name, title }) => (
+            {PAGES.filter(({ needs }) => may(needs)).map(({ page: name, title }) => (
               <a key={name} href={to(name)} aria-current={current?.page === name ? 'page' : undefined}>
                 {title}
                 {name === 'approvals' && waiting > 0 && <span class="bubble" title={counted(waiting, 'call waits', 'calls wait')}>{waiting}</span>}
@@ -66,6 +71,7 @@ export function App() {
           </nav>
           <div class="side-end">
             <State />
+            {isGateway.value && <Visitor />}
             <label class="theme"><span class="hidden">Theme</span>
               <select value={theme.value} onChange={(event) => setTheme(event.currentTarget.value as Theme)}>
                 <option value="system">System theme</option>
@@ -77,15 +83,17 @@ export function App() {
         </header>
         <main class="main" id="main" tabIndex={-1}>
           {connection.value === 'lost' && (
-            <div class="banner bad" role="status"><strong>The daemon does not answer.</strong> It may have ended or restarted. This window connects again when it is back; <code>mcpzip ui</code> opens a new one.</div>
+            <div class="banner bad" role="status">{isGateway.value
+              ? <><strong>The gateway does not answer.</strong> This window connects again when it is back.</>
+              : <><strong>The daemon does not answer.</strong> It may have ended or restarted. This window connects again when it is back; <code>mcpzip ui</code> opens a new one.</>}</div>
           )}
           {fault.value !== undefined && page !== 'configuration' && (
-            <div class="banner bad" role="status"><strong>The configuration cannot be read.</strong> {fault.value} <a href={to('configuration')}>Open the configuration</a></div>
+            <div class="banner bad" role="status"><strong>The configuration cannot be read.</strong> {fault.value} {may('config_write') && <a href={to('configuration')}>Open the configuration</a>}</div>
           )}
           <PauseBanner />
           <Loaded name={page} />
         </main>
-        <Commands />
+        {!isGateway.value && <Commands />}
       </div>
       <ActionDialog />
     </>
@@ -111,9 +119,33 @@ function Loaded({ name }: { name: string }) {
     else document.getElementById('main')?.focus();
   }, [name]);
   if (!load) return <><h1>Not found</h1><p>There is no page at this address. <a href={to('overview')}>Go to the overview</a></p></>;
+  const needs = NEEDS[name] ?? PAGES.find(({ page }) => page === name)?.needs ?? '';
+  if (isGateway.value && !may(needs)) return <Absent needs={needs} />;
   const Page = loaded.get(name);
   if (Page) return <Page key={name} />;
   return failure ? <><h1>Not loaded</h1><p>This page could not be loaded: the daemon does not answer, or was updated. Reload the window.</p></> : <h1 class="hidden">Loading</h1>;
+}
+
+/** A page that this person does not have. */
+function Absent({ needs }: { needs: string }) {
+  const isOfManagers = needs === 'approvals.list';
+  return (
+    <>
+      <h1>Not at this gateway</h1>
+      <p>{isOfManagers
+        ? <>This page is for people with a role that has <code>manage</code>.</>
+        : <>Clients and configuration files belong to a machine. On the machine of the gateway, <code>mcpzip ui</code> has this page.</>} <a href={to('overview')}>Go to the overview</a></p>
+    </>
+  );
+}
+
+/** The person at the window of a gateway. */
+function Visitor() {
+  const person = offered.value?.person;
+  const leave = () => control('ui.close', {}).then(() => (hasEnded.value = true), () => undefined);
+  return (
+    <p class="visitor"><strong class="break">{person?.name}</strong> <span class="faint break">{[...(person?.roles ?? []), ...(person?.manages ? ['manages'] : [])].join(', ')}</span> <button type="button" class="small" onClick={leave}>Leave</button></p>
+  );
 }
 
 function State() {
@@ -155,6 +187,14 @@ function Ended() {
   useEffect(() => {
     document.title = 'Session ended · mcpzip';
   }, []);
+  if (isGateway.value || location.pathname.endsWith('/ui/')) {
+    return (
+      <main class="ended">
+        <h1>Your visit has ended</h1>
+        <p>You left, were away for long, or your access was taken back. <a href="./">Open the window again</a></p>
+      </main>
+    );
+  }
   return (
     <main class="ended">
       <h1>This window’s session ended</h1>

@@ -2,7 +2,7 @@
 // event says too little the state is asked for again, once for many events. Nothing is asked for at intervals.
 import { batch, computed, signal } from '@preact/signals';
 
-import { control, hasEnded, read } from './api';
+import { control, hasEnded, may, offered, read } from './api';
 import type { Kept, Numbered, Question, ServerState, Status } from './generated/control';
 
 /** `connecting` at first, `lost` if the daemon does not answer. */
@@ -167,17 +167,18 @@ async function lose(): Promise<void> {
 /** Asks for everything. */
 async function reload(): Promise<void> {
   try {
+    offered.value = await control('ui.offered', {});
     const [now, kept, shown, pending] = await Promise.all([
       control('daemon.status', {}),
       control('events.list', {}),
       control('servers.list', {}),
-      control('approvals.list', {}),
+      pendingCalls(),
     ]);
     batch(() => {
       connection.value = 'live';
       status.value = now;
       running.value = byName(shown.servers);
-      approvals.value = waiting(pending.approvals);
+      approvals.value = waiting(pending);
       activity.value = kept.events.filter((event) => !isOfCall(event)).reverse().slice(0, KEPT);
       last = kept.next - 1;
       flying.value = inFlight(kept);
@@ -201,6 +202,9 @@ function inFlight({ calls, next }: Kept): Map<string, Call> {
   for (const [id, call] of flying.value) if (call.number >= next) all.set(id, call);
   return all;
 }
+
+/** The calls that wait for this person, if they decide on any. */
+const pendingCalls = async () => (may('approvals.list') ? (await control('approvals.list', {})).approvals : []);
 
 const KEPT = 1000;
 const isOfCall = ({ kind }: Numbered) => kind === 'call_began' || kind === 'call_ended';
@@ -326,7 +330,7 @@ const refreshStatus = once(200, async () => {
   status.value = await control('daemon.status', {});
 });
 export const refreshApprovals = once(100, async () => {
-  approvals.value = waiting((await control('approvals.list', {})).approvals);
+  approvals.value = waiting(await pendingCalls());
 });
 
 const refreshAfterAction = once(1500, async () => {

@@ -26,4 +26,5 @@ if (!isCurrent || given.includes('install')) step('install', 'npm', ['ci', '--no
 step('build', process.execPath, ['test/build.mjs']);
 step('pages', process.execPath, ['test/pages.mjs', ...names]);
 step('window', process.execPath, ['test/window.mjs', ...names]);
+step('gateway', process.execPath, ['test/gateway.mjs']);
 console.log(`\nweb: all passed after ${Math.round((Date.now() - started) / 1000)} s`);

@@ -16,6 +16,7 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
     roles(&config, examination);
     rules(&config, examination);
     servers(&config, examination);
+    window(&config, examination);
     if let Err(fault) = &config.limits {
         let what = printable(&fault.to_string());
         let about = "limits".to_owned();
@@ -71,14 +72,6 @@ fn people(config: &Config, people: &People, examination: &mut Examination) {
 fn servers(config: &Config, examination: &mut Examination) {
     let http = config.http.as_ref().ok();
     let auth = http.and_then(|http| http.auth.as_ref());
-    let is_here = |http: &HttpOptions| {
-        let address = http.address.clone().unwrap_or_default();
-        let is_address = address
-            .host
-            .parse()
-            .is_ok_and(|ip: IpAddr| ip.is_loopback());
-        is_address || address.host == "localhost"
-    };
     let has_url = http.is_some_and(|http| http.public_url.is_some() || is_here(http));
     let has_issuer = auth.is_some_and(|auth| auth.oauth.is_some());
     let used = config.servers.iter().filter(|(_, entry)| !entry.disabled);
@@ -108,6 +101,37 @@ fn servers(config: &Config, examination: &mut Examination) {
             problem.to_owned(),
         );
         examination.add(finding);
+    }
+}
+
+/// Whether the configured address is one of this machine alone.
+fn is_here(http: &HttpOptions) -> bool {
+    let address = http.address.clone().unwrap_or_default();
+    let is_address = address
+        .host
+        .parse()
+        .is_ok_and(|ip: IpAddr| ip.is_loopback());
+    is_address || address.host == "localhost"
+}
+
+/// Whether browsers reach the window of the gateway, and someone manages the gateway there.
+fn window(config: &Config, examination: &mut Examination) {
+    let Some(http) = config.http.as_ref().ok().filter(|http| http.ui) else {
+        return;
+    };
+    let auth = http.auth.as_ref();
+    let has_issuer = auth.is_some_and(|auth| auth.oauth.is_some() || auth.server.is_some());
+    let mut add = |kind, what: &str| {
+        examination.add(Finding::new(kind, "http.ui", what.to_owned()));
+    };
+    if http.public_url.is_none() && !has_issuer && !is_here(http) {
+        add(
+            &kinds::WINDOW_WITHOUT_URL,
+            "the URL by which browsers reach it is not known",
+        );
+    }
+    if config.managing_roles().next().is_none() {
+        add(&kinds::WINDOW_UNMANAGED, "no role has `manage`");
     }
 }
 

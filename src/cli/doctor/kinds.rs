@@ -192,6 +192,12 @@ kinds! {
     IDENTITY_UNSERVED: Warning "identity-unserved", "a server is used in each person's name, and the gateway cannot say it",
         why "Each request to the server is refused: it never gets the credentials of another person.",
         advice "Set `http.auth`, `http.auth.oauth` or `http.public_url`, or `\"identity\": \"shared\"` if everyone may use the configured credentials.";
+    WINDOW_WITHOUT_URL: Warning "window-without-url", "the window of the gateway has no URL",
+        why "Browsers that come by a name are refused, as a foreign name could be pointed at the gateway; by its address they get in.",
+        advice "Set `http.public_url` to the URL that people use.";
+    WINDOW_UNMANAGED: Note "window-unmanaged", "no one manages the gateway in its window",
+        why "Everyone sees what is theirs there. No one sees all servers and the whole audit log, or decides on calls that wait.",
+        advice "Give a role `\"manage\": true`, or leave it so if commands on the machine suffice.";
     SHOW_UNUSED: Warning "show-unused", "a pattern of `show` lists no tool",
         why "The tools that you expect next to the three are not there: the server or tool has another name, is denied or held back, or the surface lists every tool anyway.",
         advice "Correct `show`; `mcpzip tools` prints the tools as agents know them.";

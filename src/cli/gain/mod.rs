@@ -15,9 +15,8 @@ use clap::Args;
 
 use super::diagnostics::Exit;
 use super::output::Output;
-use super::since::since;
 use crate::config::{Environment, Paths};
-use crate::day::Day;
+use crate::day::{Day, since};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

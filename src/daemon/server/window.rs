@@ -6,25 +6,20 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use futures_util::future::BoxFuture;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::{Daemon, message};
 use crate::app::{App, SessionId};
-use crate::catalog::Pending;
 use crate::config::{Config, SessionEnv};
 use crate::daemon::control::{self, Daemon as _, Ordered};
 use crate::events::Events;
 use crate::keyring::Store;
 use crate::text::chain;
-use crate::tool::ServerName;
-use crate::ui::{Decision, Host, Opening, WindowLink};
+use crate::ui::{Decision, Host, Opening, WindowLink, decide};
 
 /// How long the daemon waits before it follows an order to end, so that the page gets its answer.
 const ANSWERING: Duration = Duration::from_millis(200);
-
-/// Time limit for listing a server that was not listed before.
-const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 impl Daemon {
     /// Opens the window. The audit log and the idle time are those of the configuration, as for a session.
@@ -53,7 +48,7 @@ impl Daemon {
         let id = SessionId::random();
         let app = App::for_command(paths, env, None, id, &self.shared.app);
         let app = app.map_err(|error| chain(&error))?;
-        let outcome = decide(&app, decision).await;
+        let outcome = decide(app.proxy(), decision).await;
         app.finish().await;
         outcome
     }
@@ -116,71 +111,5 @@ impl Drop for Stay {
             *daemon.last_used.lock() = Instant::now();
             daemon.connections.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-}
-
-/// Decides on the differences of a server, if they are still those that the person saw.
-async fn decide(app: &App, decision: &Decision) -> Result<Value, String> {
-    let proxy = app.proxy();
-    let inventory = &proxy.inventory;
-    inventory.loaded().await;
-    let config = proxy.unscoped().config();
-    let server = ServerName::new(&decision.server).ok();
-    let server = server.filter(|server| config.servers.contains_key(server));
-    let server = server.ok_or_else(|| format!("there is no server `{}`", decision.server))?;
-    let failed = |error: io::Error| format!("the decision cannot be kept: {error}");
-    let changed =
-        || "the differences are not those that were shown any more: look at them again".to_owned();
-    if inventory.is_unstarted(&server) {
-        if !decision.is_approval {
-            return Err("it is not started before it is approved; remove it instead".to_owned());
-        }
-        let now = config
-            .servers
-            .get(&server)
-            .map(|entry| entry.hash.to_string());
-        if now.as_ref() != Some(&decision.digest) {
-            return Err(changed());
-        }
-        inventory.approve_start(&server).map_err(failed)?;
-        return Ok(json!({ "server": server.as_str(), "decided": [server.as_str()] }));
-    }
-    let mut pending = inventory.pending(&server);
-    if pending.is_quarantined && pending.tools.is_empty() {
-        inventory.list(Some(&server), LIST_LIMIT).await;
-        pending = inventory.pending(&server);
-    }
-    if pending.digest() != decision.digest {
-        return Err(changed());
-    }
-    select(&mut pending, decision);
-    let decided = inventory.decide(&server, &pending, decision.is_approval);
-    let decided = decided.map_err(failed)?;
-    Ok(json!({ "server": server.as_str(), "decided": decided }))
-}
-
-/// Keeps the differences that are meant. Those that were rejected before are shown to agents only if they are named.
-fn select(pending: &mut Pending, decision: &Decision) {
-    let Decision {
-        is_approval, tools, ..
-    } = decision;
-    let is_meant = |name: &String, is_rejected: bool| match tools.is_empty() {
-        true => !(*is_approval && is_rejected),
-        false => tools.contains(name),
-    };
-    let before = pending.tools.len() + pending.entries.len();
-    pending
-        .tools
-        .retain(|name, change| is_meant(name, change.is_rejected));
-    pending
-        .entries
-        .retain(|name, change| is_meant(name, change.is_rejected));
-    if !tools.is_empty() {
-        pending.instructions = None;
-        pending.is_quarantined = false;
-    }
-    // They are approved together with the last of everything else.
-    if pending.tools.len() + pending.entries.len() < before {
-        pending.features = None;
     }
 }

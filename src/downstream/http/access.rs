@@ -4,7 +4,7 @@
 //! foreign name was pointed here (DNS rebinding); `Origin` shows which page sends the request.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -50,6 +50,8 @@ pub(super) struct Access {
     pub(super) is_loopback: bool,
     pub(super) token: Option<Secret<String>>,
     pub(super) origins: Vec<Origin>,
+    /// Whether the server speaks TLS itself.
+    pub(super) is_tls: bool,
     /// The origin of the gateway's own pages, if it is known.
     pub(super) own_origin: Option<Origin>,
     /// Finds out who sends a request, where clients have identities.
@@ -166,6 +168,17 @@ impl Access {
         self.own_origin.as_ref() == Some(&origin) || is_page && is_host
     }
 
+    /// Whether a request names the gateway by its URL, by a name of this machine, or by an address. A foreign name that was pointed here is none of
+    /// these.
+    pub(super) fn is_own_host(&self, headers: &HeaderMap, uri: &Uri) -> bool {
+        let host = host_of(headers, uri);
+        let own = self.own_origin.as_ref();
+        own.is_some_and(|own| own.authority().eq_ignore_ascii_case(host))
+            || self.is_named(host)
+            || is_loopback(host)
+            || is_address(host)
+    }
+
     fn is_allowed(&self, origin: &Origin, host: &str) -> bool {
         let authority = origin.authority();
         let is_own = if self.is_loopback {
@@ -269,6 +282,15 @@ fn is_loopback(authority: &str) -> bool {
     is_port
         && (host.eq_ignore_ascii_case("localhost")
             || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback()))
+}
+
+/// Whether `authority` is an address, with or without a port.
+fn is_address(authority: &str) -> bool {
+    let bare = authority
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(authority);
+    authority.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok()
 }
 
 #[cfg(test)]

@@ -38,9 +38,9 @@ const CROSS_ORIGIN: [(HeaderName, &str); 3] = [
 ];
 
 /// A request to the authorization server.
-struct Asked {
-    server: Arc<AuthorizationServer>,
-    authenticator: Arc<Authenticator>,
+pub(super) struct Asked {
+    pub(super) server: Arc<AuthorizationServer>,
+    pub(super) authenticator: Arc<Authenticator>,
 }
 
 pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
@@ -62,19 +62,14 @@ pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
 
 /// Passes a request on if it names this server as its host, and there is an authorization server.
 async fn of_host(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
-    let access = &shared.access;
-    let authenticator = access.authenticator.clone();
-    let found = authenticator.and_then(|one| Some((one.server()?, one)));
-    let Some((server, authenticator)) = found else {
+    let Some(asked) = Asked::of(&shared) else {
         return refusal::nothing_here();
     };
+    let access = &shared.access;
     if let Some(refusal) = access.host_refusal(request.headers(), request.uri()) {
         return refusal;
     }
-    request.extensions_mut().insert(Arc::new(Asked {
-        server,
-        authenticator,
-    }));
+    request.extensions_mut().insert(Arc::new(asked));
     next.run(request).await
 }
 
@@ -254,8 +249,17 @@ async fn invite(
 }
 
 impl Asked {
+    /// `None` if there is no authorization server.
+    pub(super) fn of(shared: &Shared) -> Option<Self> {
+        let authenticator = shared.access.authenticator.clone()?;
+        Some(Self {
+            server: authenticator.server()?,
+            authenticator,
+        })
+    }
+
     /// The scopes that clients may ask for.
-    fn scopes(&self) -> std::collections::BTreeSet<String> {
+    pub(super) fn scopes(&self) -> std::collections::BTreeSet<String> {
         let resource = self.authenticator.resource();
         let base = resource.into_iter().flat_map(|resource| resource.scopes);
         let mut scopes = self.authenticator.tool_scopes();
@@ -276,7 +280,7 @@ impl Asked {
     }
 
     /// The secret of the browser.
-    fn browser(&self, headers: &HeaderMap) -> Option<String> {
+    pub(super) fn browser(&self, headers: &HeaderMap) -> Option<String> {
         let cookies = headers.get_all(COOKIE).iter();
         let cookies = cookies.filter_map(|value| value.to_str().ok());
         let mut pairs = cookies
@@ -300,7 +304,7 @@ impl Asked {
     }
 
     /// The response to a browser.
-    fn shown(&self, shared: &Shared, visit: Visit) -> Response {
+    pub(super) fn shown(&self, shared: &Shared, visit: Visit) -> Response {
         note(shared, visit.event.as_ref());
         let mut response = match visit.answer {
             Answer::Page(page) => shown(&page),
@@ -322,7 +326,7 @@ impl Asked {
     }
 }
 
-fn note(shared: &Shared, event: Option<&(String, String)>) {
+pub(super) fn note(shared: &Shared, event: Option<&(String, String)>) {
     if let Some((identity, detail)) = event {
         tracing::info!(identity, detail, "a login");
         shared.main().note_identity(identity, detail);

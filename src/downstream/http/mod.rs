@@ -43,6 +43,7 @@ mod tls;
 #[cfg(not(feature = "cli"))]
 #[path = "no_tls.rs"]
 mod tls;
+mod window;
 
 use std::io;
 use std::net::SocketAddr;
@@ -63,6 +64,7 @@ use tokio::net::TcpListener;
 pub(crate) use access::Origin;
 pub(crate) use options::address;
 pub(crate) use options::{Arguments, Options, OptionsError, of_variable, token};
+pub(crate) use window::{Pages, Visit, WINDOW};
 
 use crate::config::{Entitlement, HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};
@@ -144,6 +146,7 @@ pub(crate) struct Server {
     tls: Option<Arc<Tls>>,
     drain: Option<Duration>,
     public_url: Option<String>,
+    has_window: bool,
 }
 
 impl Server {
@@ -152,11 +155,12 @@ impl Server {
     /// # Errors
     /// When the address is not available, or would be open to other machines without a token.
     pub(crate) async fn bind(mut options: Options) -> Result<Self, Error> {
-        let drain = options.drain;
+        let (drain, has_window) = (options.drain, options.ui);
         let public_url = options.public_url.take();
         let tls = options.tls.take().map(|tls| Tls::new(*tls)).transpose()?;
         let address = options.address.clone();
-        let (access, auth, resolved) = access_of(options, false).await?;
+        let (mut access, auth, resolved) = access_of(options, false).await?;
+        access.is_tls = tls.is_some();
         let failed = |source| Error::Bind {
             address: address.clone(),
             source,
@@ -170,6 +174,7 @@ impl Server {
             tls: tls.map(Arc::new),
             drain,
             public_url,
+            has_window,
         })
     }
 
@@ -202,12 +207,13 @@ impl Server {
         is_here.then(|| url.strip_suffix(ENDPOINT).unwrap_or(&url).to_owned())
     }
 
-    /// Serves clients with `proxies` until their run ends.
+    /// Serves clients with `proxies` until their run ends, and `pages` to people if the window is configured.
     pub(crate) fn start(
         mut self,
         proxies: Arc<Proxies>,
         tasks: &Tasks,
         state_dir: &FilePath,
+        pages: Option<Arc<dyn Pages>>,
     ) -> Running {
         let authenticator = self
             .auth
@@ -230,7 +236,8 @@ impl Server {
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
         }
-        let router = router(shared.clone());
+        let pages = pages.filter(|_| self.has_window);
+        let router = router(shared.clone(), pages);
         let running = shared.draining.running(self.drain);
         tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
         running
@@ -267,6 +274,7 @@ async fn access_of(
         public_url: _,
         tls: _,
         drain: _,
+        ui: _,
     } = options;
     let resolved = match resolve(&address).await {
         Ok(resolved) => resolved,
@@ -281,6 +289,7 @@ async fn access_of(
         is_loopback,
         token,
         origins,
+        is_tls: false,
         own_origin: None,
         authenticator: None,
     };
@@ -314,7 +323,8 @@ async fn resolve(address: &ListenAddress) -> io::Result<Vec<SocketAddr>> {
     Ok(found.collect())
 }
 
-fn router(shared: Arc<Shared>) -> Router {
+fn router(shared: Arc<Shared>, pages: Option<Arc<dyn Pages>>) -> Router {
+    let window = pages.map_or_else(Router::new, |pages| window::routes(&shared, pages));
     let figures = Router::new()
         .route("/health", get(health::counts))
         .route("/metrics", any(metrics::metrics));
@@ -322,6 +332,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .merge(checked(figures, &shared))
         .merge(authorization::routes(&shared))
         .merge(logins::routes::routes(&shared))
+        .merge(window)
         .route(KEYS, get(resource_metadata::keys))
         .route(identities::METADATA_PATH, get(resource_metadata::metadata))
         .route(resource_metadata::PATHS, get(resource_metadata::metadata))

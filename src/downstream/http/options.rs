@@ -27,6 +27,8 @@ pub(crate) struct Options {
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress.
     pub drain: Option<Duration>,
+    /// Whether the window is served to people who log in.
+    pub ui: bool,
 }
 
 impl Options {
@@ -146,6 +148,7 @@ impl Options {
             public_url: configured.public_url.clone(),
             tls: configured.tls.clone(),
             drain: configured.drain,
+            ui: configured.ui,
         })
     }
 }

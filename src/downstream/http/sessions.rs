@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
@@ -51,6 +51,7 @@ pub(super) struct SessionEntry {
     /// The outbox of the server's own messages.
     stream: Mutex<Option<Outbox>>,
     log: Arc<EventLog>,
+    began: SystemTime,
     guards: AtomicUsize,
     /// The number of uses, including the handshake.
     uses: AtomicUsize,
@@ -64,6 +65,19 @@ pub(super) struct SessionGuard(Arc<SessionEntry>);
 /// The maximum number of sessions is reached, and all are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Full;
+
+/// A session of an MCP client, for people.
+#[derive(Debug)]
+pub(crate) struct ClientSession {
+    /// A hash of its id, which itself gives access.
+    pub(crate) id: String,
+    /// The client's name and version.
+    pub(crate) client: Option<String>,
+    /// The identity that opened it.
+    pub(crate) identity: Option<String>,
+    /// When it began, in seconds since 1970.
+    pub(crate) since: u64,
+}
 
 impl Sessions {
     /// Creates an empty set. Messages that wait for clients are reserved in `budget`, kept events in `kept`.
@@ -98,6 +112,7 @@ impl Sessions {
             budget: self.budget.clone(),
             stream: Mutex::default(),
             log: Arc::new(EventLog::new(self.kept.clone(), self.tasks.clone())),
+            began: SystemTime::now(),
             guards: AtomicUsize::new(0),
             uses: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
@@ -139,6 +154,22 @@ impl Sessions {
         let entry = self.entries().remove(id);
         entry.iter().for_each(|entry| entry.close());
         entry.is_some()
+    }
+
+    /// All sessions, for people.
+    pub(super) fn list(&self) -> Vec<ClientSession> {
+        let entries = self.entries();
+        let shown = entries.values().map(|entry| {
+            let pass = entry.pass.lock();
+            let identity = pass.as_deref().map(|pass| &pass.entitlement().identity);
+            ClientSession {
+                id: entry.session.name().unwrap_or_default().to_owned(),
+                client: entry.session.client_name(),
+                identity: identity.cloned(),
+                since: since(entry.began),
+            }
+        });
+        shown.collect()
     }
 
     /// The number of sessions.
@@ -254,6 +285,12 @@ impl Drop for SessionGuard {
         *self.0.used() = Instant::now();
         self.0.guards.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+/// A time in seconds since 1970.
+fn since(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
 }
 
 /// The session to end for a new one.

@@ -78,6 +78,16 @@ impl Session {
         self.client.set_workspace(self.proxy().workspace());
     }
 
+    /// Its client's name and version, once it has said them.
+    pub(super) fn client_name(&self) -> Option<String> {
+        self.client.software_text()
+    }
+
+    /// Lets its client use the meta-tools, also where clients get each tool under its own name.
+    pub(super) fn uses_meta_tools(&self) {
+        self.client.use_meta_tools();
+    }
+
     /// Records the identity of its client.
     pub(super) fn identify(&self, identity: &str) {
         self.client.identify(identity);

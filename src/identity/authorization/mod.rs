@@ -14,6 +14,7 @@ mod keys;
 mod page;
 mod provider;
 mod request;
+mod window;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -375,6 +376,16 @@ impl AuthorizationServer {
                 return Visit::of(self.back(&redirect, state.as_deref(), Err(&fault)));
             }
         };
+        self.begin(request, browser, is_entitled).await
+    }
+
+    /// Finds out who has the browser, or sends it to the provider.
+    async fn begin(
+        &self,
+        request: Request,
+        browser: Option<&str>,
+        is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
+    ) -> Visit {
         let tokens = match self.file.read() {
             Ok(tokens) => tokens,
             Err(error) => {

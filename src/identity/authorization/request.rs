@@ -36,6 +36,15 @@ impl Fields {
         Ok(Self(fields))
     }
 
+    /// A form with these members.
+    pub(super) fn of<const N: usize>(members: [(&str, &str); N]) -> Self {
+        Self(
+            members
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
+        )
+    }
+
     /// A member that is not empty.
     #[must_use]
     pub(crate) fn get(&self, name: &str) -> Option<&str> {

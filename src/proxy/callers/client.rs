@@ -212,6 +212,18 @@ impl Client {
         self.person.get_or_init(|| identity.into());
     }
 
+    /// Lets it use the meta-tools, also where clients get each tool under its own name.
+    pub(crate) fn use_meta_tools(&self) {
+        self.show(SessionSurface::default());
+    }
+
+    /// Its name and version, as given first.
+    #[must_use]
+    pub(crate) fn software_text(&self) -> Option<String> {
+        let (name, version) = self.software.get()?;
+        Some(format!("{name} {version}"))
+    }
+
     /// Its identity, if it showed one.
     #[must_use]
     pub(crate) fn person(&self) -> Option<&str> {

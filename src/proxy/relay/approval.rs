@@ -240,6 +240,7 @@ impl Relay {
                 server: name.server.to_string(),
                 tool: name.tool.to_string(),
                 session,
+                identity: self.events.identity(),
                 approval: Some(id.to_owned()),
             });
         }

@@ -299,6 +299,7 @@ impl Relay {
             server: name.server.to_string(),
             tool: name.tool.to_string(),
             session,
+            identity: self.events.identity(),
             approval: None,
         });
         let params = format!(

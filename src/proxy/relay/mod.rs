@@ -60,7 +60,7 @@ const MOST_ROUNDS: usize = 16;
 pub(super) struct Relay {
     pool: Arc<Pool>,
     statistics: Arc<Statistics>,
-    events: Source,
+    pub(super) events: Source,
     pub(super) notifier: Arc<Notifier>,
     /// The URIs that servers named in results.
     pub(super) named_uris: NamedUris,

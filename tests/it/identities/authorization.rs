@@ -1212,3 +1212,63 @@ fn settings_of_the_authorization_server_that_are_not_understood_keep_the_server_
     let made = with_server(&json!({})).run(&["token", "invite", "anna", "--role", "nothing"]);
     assert!(made.code(2).stderr.contains("no role `nothing`"));
 }
+
+#[test]
+fn a_person_who_logs_in_gets_a_window_of_their_own() {
+    let auth = json!({ "authorization_server": { "url": URL } });
+    let setup = setup().setting("http", json!({ "auth": auth, "ui": true }));
+    let link = invite(&setup, &["anna", "--role", "dev"]);
+    let gateway = setup.serve(&[]);
+    let mut browser = Browser::default();
+    let entrance = browser.send(call(&gateway, "GET", "/ui/"));
+    assert_eq!(entrance.status, 401, "{entrance:?}");
+    assert!(
+        entrance.body.contains("href=\"login\""),
+        "{}",
+        entrance.body
+    );
+    // No one was invited in this browser yet.
+    assert_eq!(browser.send(call(&gateway, "GET", "/ui/login")).status, 403);
+    browser.accept(&gateway, &link);
+    let page = browser.send(call(&gateway, "GET", "/ui/login"));
+    assert!(
+        page.body.contains("the window of this gateway"),
+        "{}",
+        page.body
+    );
+    let back = browser.consent(&gateway, &page, "allow");
+    assert_eq!(back["at"], format!("{URL}/ui/callback"));
+    let path = format!("/ui/callback?code={}&state={}", back["code"], back["state"]);
+    // The receiver of the link does not visit as its sender.
+    let mut other = Browser::default();
+    let link = invite(&setup, &["oskar", "--role", "ops"]);
+    other.accept(&gateway, &link);
+    assert_eq!(other.send(call(&gateway, "GET", &path)).status, 403);
+    let entered = browser.send(call(&gateway, "GET", &path));
+    assert_eq!(
+        (entered.status, entered.header("location")),
+        (303, "./"),
+        "{entered:?}"
+    );
+    assert!(browser.cookies.contains_key("__Host-mcpzip-logins"));
+    assert_eq!(browser.send(call(&gateway, "GET", &path)).status, 403);
+    let ask = |browser: &mut Browser| {
+        let call = call(&gateway, "POST", "/ui/api/control").header("Origin", URL);
+        let call = call
+            .header("Content-Type", "application/json")
+            .header("X-Mcpzip", "1");
+        browser.send(call.body(&json!({ "method": "ui.offered" }).to_string()))
+    };
+    let offered = json_of(&ask(&mut browser));
+    assert_eq!(
+        offered["result"]["person"],
+        json!({ "name": "anna", "roles": ["dev"], "manages": false })
+    );
+    assert_eq!(ask(&mut other).status, 401);
+    let listed = setup.run(&["token", "list", "--json"]).code(0).stdout;
+    assert!(listed.contains("the window of this gateway"), "{listed}");
+    let _ = setup.run(&["token", "revoke", "anna"]).code(0);
+    until("the end of the visit", || {
+        (ask(&mut browser).status == 401).then_some(())
+    });
+}

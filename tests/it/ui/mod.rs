@@ -3,6 +3,7 @@
 mod deeds;
 mod doors;
 mod events;
+mod gateway;
 mod top;
 
 use std::net::TcpStream;

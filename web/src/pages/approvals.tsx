@@ -1,4 +1,5 @@
 // Decisions that wait for a person: calls that a rule asks about, and tools that differ from the approved ones.
+import { may } from '../api';
 import { approvals, refreshApprovals, toolsVersion } from '../live';
 import type { Question } from '../generated/control';
 import { act } from '../parts/action';
@@ -106,7 +107,7 @@ function OfServer({ server, all, again, isBusy }: { server: string; all: Differi
         {digest && <span class="buttons">
           <button type="button" class="primary" disabled={isBusy} onClick={() => decide('approve')} aria-label={`Approve all of ${server}`}>{isAdded ? 'Approve…' : 'Approve all…'}</button>
           {isAdded
-            ? <button type="button" class="danger" aria-label={`Remove ${server}`} onClick={() => act({ title: `Remove ${server}`, word: 'Remove', action: 'remove', args: { server }, isDangerous: true, onDone: again })}>Remove…</button>
+            ? may('remove') && <button type="button" class="danger" aria-label={`Remove ${server}`} onClick={() => act({ title: `Remove ${server}`, word: 'Remove', action: 'remove', args: { server }, isDangerous: true, onDone: again })}>Remove…</button>
             : <button type="button" disabled={isBusy} onClick={() => decide('reject')} aria-label={`Reject all of ${server}`}>Reject all…</button>}
         </span>}
       </div>

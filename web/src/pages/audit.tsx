@@ -1,6 +1,7 @@
 // The audit log: filtered, followed and exported.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
+import { isGateway, may } from '../api';
 import { activity, heard } from '../live';
 import { List } from '../parts/list';
 import { CommandLine } from '../parts/command';
@@ -78,11 +79,11 @@ export function Audit() {
         <button type="button" onClick={again} disabled={isBusy}>Read again</button>
         <span class="faint" role="status">{value && (shown.length === value.length ? counted(value.length, 'line') : `${count(shown.length)} of ${counted(value.length, 'line')}`)}{value?.length === LIMIT && ', the last ones'}</span>
       </div>
-      <p class="line"><CommandLine command={`${command}${isFollowed ? ' --follow' : ''}`} /></p>
-      {/there is no audit log/.test(failure ?? '') ? <p>No audit log is written. <code>"audit": {'{}'}</code> in the <a href={to('configuration', [], { key: 'audit' })}>configuration</a> turns it on.</p> : <Failed text={failure} again={again} />}
+      {!isGateway.value && <p class="line"><CommandLine command={`${command}${isFollowed ? ' --follow' : ''}`} /></p>}
+      {/there is no audit log/.test(failure ?? '') ? <p>No audit log is written. {may('config_write') && <><code>"audit": {'{}'}</code> in the <a href={to('configuration', [], { key: 'audit' })}>configuration</a> turns it on.</>}</p> : <Failed text={failure} again={again} />}
       <List
         items={shown} label="Lines of the audit log, newest first" columns="of-audit" height={isNarrow.value ? 60 : 30} open={setOpen}
-        keyOf={({ time, n, prev, session }) => `${time} ${n} ${prev?.slice(0, 8)} ${session ?? ''}`}
+        keyOf={(line) => `${line.time} ${line.n} ${line.prev?.slice(0, 8)} ${line.session ?? ''} ${line.tool ?? ''} ${line.ms ?? ''}`}
         header={<><span>Time</span><span>Kind</span><span>Outcome</span><span>Server and tool</span><span>Client</span><span class="number">ms</span><span>Detail</span></>}
         row={(line) => (
           <>

@@ -1,6 +1,6 @@
 // The current state: servers, sessions, calls, approvals, and the newest events.
 import { act } from '../parts/action';
-import { controlAs } from '../api';
+import { controlAs, isGateway, may } from '../api';
 import type { Numbered } from '../generated/control';
 import { activity, approvals, flying, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
@@ -23,7 +23,7 @@ export function Overview() {
         <Tile address={to('servers')} value={all.length} word={all.length === 1 ? 'server' : 'servers'} note={states(all)} isKnown={isRead.value} />
         <Tile address={to('search')} value={tools} word={tools === 1 ? 'tool' : 'tools'} note="behind three meta-tools" isKnown={isRead.value} />
         <Tile address={to('overview')} value={now?.sessions.length} word={now?.sessions.length === 1 ? 'session' : 'sessions'} note={counted(flying.value.size, 'call in flight', 'calls in flight')} isKnown={now !== undefined} />
-        <Tile address={to('approvals')} value={approvals.value.length} word={approvals.value.length === 1 ? 'call waits' : 'calls wait'} note="for your approval" isKnown={now !== undefined} tone={approvals.value.length ? 'warn' : ''} />
+        {may('approvals.list') && <Tile address={to('approvals')} value={approvals.value.length} word={approvals.value.length === 1 ? 'call waits' : 'calls wait'} note="for your approval" isKnown={now !== undefined} tone={approvals.value.length ? 'warn' : ''} />}
       </ul>
       {failed.length > 0 && (
         <section aria-labelledby="failed">
@@ -41,9 +41,11 @@ export function Overview() {
       <div class="halves">
         <section aria-labelledby="sessions">
           <h2 id="sessions">Sessions</h2>
-          {now && now.sessions.length === 0 && <p class="faint">No client is attached. {now.configuration ? <a href={to('clients')}>Connect one</a> : null}</p>}
+          {now && now.sessions.length === 0 && <p class="faint">No client is attached. {may('clients') && <a href={to('clients')}>Connect one</a>}</p>}
           <ul class="plain rows">
-            {now?.sessions.map(({ id, process, directory, since, generation }) => (
+            {now?.sessions.map(({ id, process, directory, since, generation, client, identity }) => isGateway.value
+              ? <li key={id}><span class="break">{client ?? 'a client'}</span> <span class="faint">of {identity ?? 'someone'}, for {duration(Date.now() / 1000 - since)}</span></li>
+              : (
               <li key={id}><code class="break">{directory}</code> <span class="faint">process {process}, for {duration(Date.now() / 1000 - since)}{generation > 0 && `, after ${counted(generation, 'earlier daemon')}`}</span></li>
             ))}
           </ul>
@@ -86,9 +88,9 @@ function Daemon() {
   return (
     <span class="buttons">
       <span class="faint">up {duration(now.uptime)}</span>
-      <PauseButton />
-      <button type="button" onClick={() => order('Read the configuration again', 'Reload', 'daemon.reload', 'All sessions read their configuration again.')}>Reload</button>
-      <button type="button" onClick={() => order('Restart the daemon', 'Restart', 'daemon.restart', 'Calls in progress have three seconds to end. Sessions go on in the new daemon. This window may need a new link.')}>Restart</button>
+      {may('daemon.pause') && <PauseButton />}
+      {may('daemon.reload') && <button type="button" onClick={() => order('Read the configuration again', 'Reload', 'daemon.reload', 'All sessions read their configuration again.')}>Reload</button>}
+      {may('daemon.restart') && <button type="button" onClick={() => order('Restart the daemon', 'Restart', 'daemon.restart', 'Calls in progress have three seconds to end. Sessions go on in the new daemon. This window may need a new link.')}>Restart</button>}
     </span>
   );
 }
@@ -137,7 +139,7 @@ function Words({ event }: { event: Numbered }) {
     case 'login_wanted':
       return <span><Server name={event.server} /> <span class="warn">needs a login</span></span>;
     case 'approval_wanted':
-      return <span><a href={to('approvals')}>a call of {event.tool}</a> of {event.server} <span class="warn">waits</span></span>;
+      return <span>{may('approvals.list') ? <a href={to('approvals')}>a call of {event.tool}</a> : <>a call of {event.tool}</>} of {event.server} <span class="warn">waits</span></span>;
     case 'session_opened':
       return <span>a session began in <code class="break">{event.directory}</code>, process {event.process}</span>;
     case 'session_closed':

@@ -3,6 +3,7 @@ import { useMemo, useState } from 'preact/hooks';
 
 import { Bar } from '../parts/bar';
 import { Chart } from '../parts/chart';
+import { may, offered } from '../api';
 import { useRead } from '../parts/read';
 import { Failed } from '../parts/text';
 import { replace, route, to } from '../route';
@@ -43,7 +44,9 @@ const cost = (sum: Sum) => COST.reduce((total, [key]) => total - Math.abs(sum[ke
 export function Savings() {
   const since = route.value.query.get('since') ?? '30d';
   const args = since ? { since } : {};
-  const gain = useRead<Gain>('gain', args);
+  // At a gateway, savings are counted for all people together.
+  const isWhole = may('gain');
+  const gain = useRead<Gain>('gain', isWhole ? args : undefined);
   const stats = useRead<Stats>('stats', args);
   return (
     <>
@@ -54,7 +57,8 @@ export function Savings() {
         </span>
       </div>
       <Failed text={gain.failure} again={gain.again} />
-      {gain.value ? <Account gain={gain.value} /> : gain.failure === undefined && <p class="faint">Reading…</p>}
+      {!isWhole && offered.value && <p>These are your calls, from the audit log of the gateway. It counts savings for all people together, for those who manage it.</p>}
+      {gain.value ? <Account gain={gain.value} /> : isWhole && gain.failure === undefined && <p class="faint">Reading…</p>}
       <Failed text={stats.failure} again={stats.again} />
       {stats.value && <Tools stats={stats.value} gain={gain.value} />}
     </>

@@ -1,7 +1,7 @@
 // All servers, and one of them.
 import { useMemo, useState } from 'preact/hooks';
 
-import { controlAs, quoted } from '../api';
+import { controlAs, isGateway, may, quoted } from '../api';
 import { activity, ended, flying, heard, isRead, loginsWanted, servers, toolsVersion, type Server } from '../live';
 import { act, type Doing } from '../parts/action';
 import { CallOutcome } from '../parts/calls';
@@ -40,8 +40,8 @@ function All() {
       <div class="title">
         <h1>Servers</h1>
         <span class="buttons">
-          <button type="button" onClick={() => act({ title: 'Update servers from the registry', word: 'Update all', action: 'update', body: <p>Servers that came from the registry get their newest version.</p> })}>Update all</button>
-          <a class="button primary" href={to('add')}>Add a server</a>
+          {may('update') && <button type="button" onClick={() => act({ title: 'Update servers from the registry', word: 'Update all', action: 'update', body: <p>Servers that came from the registry get their newest version.</p> })}>Update all</button>}
+          {may('add') && <a class="button primary" href={to('add')}>Add a server</a>}
         </span>
       </div>
       <div class="filters">
@@ -58,7 +58,7 @@ function All() {
         items={shown} label="Servers" columns="of-servers" height={isNarrow.value ? 60 : 34} keyOf={(server) => server.name} open={({ name }) => go(to('servers', [name]))}
         header={<><span>Name</span><span>State</span><span class="number">Tools</span><span class="number">Sessions</span><span>Command or URL, or the reason</span></>}
         row={(server) => <Row server={server} />}
-        empty={isRead.value ? (all.length ? 'No server is like this.' : <>No server is configured. <a href={to('add')}>Add one</a>, or <a href={to('clients')}>take over those of your clients</a>.</>) : 'Reading…'}
+        empty={isRead.value ? (all.length ? 'No server is like this.' : !may('add') ? 'There is no server for you.' : <>No server is configured. <a href={to('add')}>Add one</a>, or <a href={to('clients')}>take over those of your clients</a>.</>) : 'Reading…'}
       />
     </div>
   );
@@ -79,14 +79,14 @@ function Row({ server: { name, state, tools, sessions, target, reason } }: { ser
 function One({ name }: { name: string }) {
   const server = servers.value.find((one) => one.name === name);
   const tab = route.value.query.get('tab') ?? 'state';
-  const tabs = [['state', 'State'], ['tools', 'Tools'], ['log', 'Log']].map(([key = '', title = '']) => ({ name: key, title, address: to('servers', [name], key === 'state' ? {} : { tab: key }) }));
+  const tabs = [['state', 'State'], ['tools', 'Tools'], ...(may('logs') ? [['log', 'Log']] : [])].map(([key = '', title = '']) => ({ name: key, title, address: to('servers', [name], key === 'state' ? {} : { tab: key }) }));
   if (!server) return <><p><a href={to('servers')}>Servers</a></p><h1>{name}</h1><p>{isRead.value ? 'There is no server of this name.' : 'Reading…'}</p></>;
   return (
     <div class={tab === 'state' ? '' : 'page-list'}>
       <p class="above"><a href={to('servers')}>Servers</a></p>
       <div class="title"><h1 class="break">{name} <StateMark state={server.state} /></h1><Buttons server={server} /></div>
       <Tabs label="Parts of the server" tabs={tabs} current={tab} />
-      {tab === 'tools' ? <Tools server={name} /> : tab === 'log' ? <Log server={name} /> : <State server={server} />}
+      {tab === 'tools' ? <Tools server={name} /> : tab === 'log' && may('logs') ? <Log server={name} /> : <State server={server} />}
     </div>
   );
 }
@@ -102,15 +102,15 @@ function Buttons({ server: { name, state, type, sessions } }: { server: Server }
   const wantsLogin = loginsWanted.value.has(name);
   return (
     <span class="buttons">
-      {!isOff && sessions.length > 0 && <button type="button" onClick={() => act(order('servers.restart', 'Restart', `Restart ${name}`, 'Its connections end, with the calls in progress, and it starts again at once.'))}>Restart</button>}
-      {!isOff && sessions.length > 0 && <button type="button" onClick={() => act(order('servers.stop', 'Stop', `Stop ${name}`, 'Its connections end, with the calls in progress. The next call starts it again.'))}>Stop</button>}
-      {isRemote && <button type="button" class={wantsLogin ? 'primary' : ''} onClick={() => act({ title: `Log in to ${name}`, word: 'Log in', action: 'login', args, body: <p>The command prints an address. Open it here, and log in there.</p> })}>Log in</button>}
-      {isRemote && <button type="button" onClick={() => act({ title: `Log out of ${name}`, word: 'Log out', action: 'logout', args })}>Log out</button>}
+      {!isOff && may('servers.restart') && sessions.length > 0 && <button type="button" onClick={() => act(order('servers.restart', 'Restart', `Restart ${name}`, 'Its connections end, with the calls in progress, and it starts again at once.'))}>Restart</button>}
+      {!isOff && may('servers.stop') && sessions.length > 0 && <button type="button" onClick={() => act(order('servers.stop', 'Stop', `Stop ${name}`, 'Its connections end, with the calls in progress. The next call starts it again.'))}>Stop</button>}
+      {isRemote && may('login') && <button type="button" class={wantsLogin ? 'primary' : ''} onClick={() => act({ title: `Log in to ${name}`, word: 'Log in', action: 'login', args, body: <p>The command prints an address. Open it here, and log in there.</p> })}>Log in</button>}
+      {isRemote && may('logout') && <button type="button" onClick={() => act({ title: `Log out of ${name}`, word: 'Log out', action: 'logout', args })}>Log out</button>}
       {isOff
-        ? <button type="button" class="primary" onClick={() => act({ title: `Enable ${name}`, word: 'Enable', action: 'enable', args })}>Enable</button>
-        : <button type="button" onClick={() => act({ title: `Disable ${name}`, word: 'Disable', action: 'disable', args, body: <p>It stays in the configuration, and no client sees its tools.</p> })}>Disable</button>}
-      <button type="button" onClick={() => act({ title: `Update ${name}`, word: 'Update', action: 'update', args, body: <p>If it came from the registry, it gets the newest version.</p> })}>Update</button>
-      <button type="button" class="danger" onClick={() => act({ title: `Remove ${name}`, word: 'Remove', action: 'remove', args, isDangerous: true, body: <p>Its entry is removed from the configuration.</p>, onDone: ({ exit }) => exit === 0 && go(to('servers')) })}>Remove</button>
+        ? may('enable') && <button type="button" class="primary" onClick={() => act({ title: `Enable ${name}`, word: 'Enable', action: 'enable', args })}>Enable</button>
+        : may('disable') && <button type="button" onClick={() => act({ title: `Disable ${name}`, word: 'Disable', action: 'disable', args, body: <p>{isGateway.value ? 'No client sees its tools, until you enable it or the gateway is started again.' : 'It stays in the configuration, and no client sees its tools.'}</p> })}>Disable</button>}
+      {may('update') && <button type="button" onClick={() => act({ title: `Update ${name}`, word: 'Update', action: 'update', args, body: <p>If it came from the registry, it gets the newest version.</p> })}>Update</button>}
+      {may('remove') && <button type="button" class="danger" onClick={() => act({ title: `Remove ${name}`, word: 'Remove', action: 'remove', args, isDangerous: true, body: <p>Its entry is removed from the configuration.</p>, onDone: ({ exit }) => exit === 0 && go(to('servers')) })}>Remove</button>}
     </span>
   );
 }

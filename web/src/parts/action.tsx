@@ -3,7 +3,7 @@ import { signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { failureOf, follow, preview, wordsOf, type Arguments, type Ran } from '../api';
+import { failureOf, follow, isGateway, preview, wordsOf, type Arguments, type Ran } from '../api';
 import { readConfiguration } from '../live';
 import { CommandLine } from './command';
 import { Links } from './text';
@@ -61,7 +61,7 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
   const abort = useRef(new AbortController());
   const end = useRef<HTMLButtonElement>(null);
   useEffect(() => {
-    if (!line && action) preview(action, args).then(setLine, (error: unknown) => setFailure(wordsOf(error)));
+    if (!line && action && !isGateway.value) preview(action, args).then(setLine, (error: unknown) => setFailure(wordsOf(error)));
     // A command that still runs when the dialog closes is ended.
     return () => abort.current.abort();
   }, []);
@@ -87,7 +87,7 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
     <>
       <h2 id="action-title">{title}</h2>
       {!ran && body}
-      <p class="line">{line ? <CommandLine command={line} /> : <span class="faint">…</span>}</p>
+      {!isGateway.value && <p class="line">{line ? <CommandLine command={line} /> : <span class="faint">…</span>}</p>}
       <div role="status">
         {isRunning && <p class="faint">Running…</p>}
         {!ran && notes.length > 0 && <pre class="box" tabIndex={0} aria-label="Messages"><Links text={notes.join('\n')} /></pre>}

@@ -1,9 +1,11 @@
 // A command as text, to be copied.
 import { useEffect, useState } from 'preact/hooks';
 
-import { preview, type Arguments } from '../api';
+import { isGateway, preview, type Arguments } from '../api';
 
+/** The command, where it is one of the person's machine. */
 export function CommandLine({ command }: { command: string }) {
+  if (isGateway.value) return null;
   return <span class="command"><code>{command}</code> <Copied text={command} /></span>;
 }
 
@@ -26,7 +28,7 @@ export function usePreview(action: string, args: Arguments | undefined): string 
   const key = args && JSON.stringify(args);
   useEffect(() => {
     setLine(undefined);
-    if (!key) return undefined;
+    if (!key || isGateway.value) return undefined;
     let isCurrent = true;
     const timer = setTimeout(() => {
       preview(action, JSON.parse(key) as Arguments).then((command) => isCurrent && setLine(command), () => undefined);

@@ -22,12 +22,13 @@ const PLAIN: &str = "mcpzip-logins";
 
 /// How long an unused session stays.
 const IDLE: Duration = Duration::from_secs(30 * 60);
-/// The most sessions.
+/// The most sessions, of all and of one identity. A new one replaces the one that is unused for longest.
 const MOST: usize = 10_000;
+const MOST_OF_ONE: usize = 32;
 
 /// The sessions, by the hash of their cookie.
 #[derive(Debug)]
-pub(super) struct Browsers {
+pub(in crate::downstream::http) struct Browsers {
     open: Mutex<HashMap<[u8; 32], Open>>,
     /// Signs marks of forms, for the life of the process.
     key: hmac::Key,
@@ -41,7 +42,7 @@ struct Open {
 
 /// Who looks at the page.
 #[derive(Debug)]
-pub(super) struct Visitor {
+pub(in crate::downstream::http) struct Visitor {
     pass: Arc<Pass>,
     /// The hash of the cookie, if the browser is in a session.
     session: Option<[u8; 32]>,
@@ -52,15 +53,19 @@ impl Visitor {
         Self { pass, session }
     }
 
-    pub(super) fn entitlement(&self) -> &Arc<Entitlement> {
+    pub(in crate::downstream::http) fn pass(&self) -> &Arc<Pass> {
+        &self.pass
+    }
+
+    pub(in crate::downstream::http) fn entitlement(&self) -> &Arc<Entitlement> {
         self.pass.entitlement()
     }
 
-    pub(super) fn identity(&self) -> &str {
+    pub(in crate::downstream::http) fn identity(&self) -> &str {
         &self.entitlement().identity
     }
 
-    pub(super) fn is_in_session(&self) -> bool {
+    pub(in crate::downstream::http) fn is_in_session(&self) -> bool {
         self.session.is_some()
     }
 }
@@ -80,8 +85,13 @@ impl Browsers {
         let value = random_token();
         let mut open = self.open.lock();
         open.retain(|_, one| one.is_open());
-        if open.len() >= MOST {
-            let oldest = open.iter().min_by_key(|(_, one)| one.used);
+        let identity = &pass.entitlement().identity;
+        let is_theirs = |one: &Open| one.pass.entitlement().identity == *identity;
+        let theirs = open.values().filter(|one| is_theirs(one)).count();
+        if theirs >= MOST_OF_ONE || open.len() >= MOST {
+            let among = open.iter();
+            let among = among.filter(|(_, one)| theirs < MOST_OF_ONE || is_theirs(one));
+            let oldest = among.min_by_key(|(_, one)| one.used);
             let oldest = oldest.map(|(hash, _)| *hash);
             oldest.and_then(|hash| open.remove(&hash));
         }
@@ -114,7 +124,17 @@ impl Browsers {
         None
     }
 
-    pub(super) fn close(&self, visitor: &Visitor) {
+    /// Whether the visitor's session is still open, which this counts as a use of. A visitor without a session shows an identity each time.
+    pub(in crate::downstream::http) fn is_open(&self, visitor: &Visitor) -> bool {
+        let Some(session) = &visitor.session else {
+            return true;
+        };
+        let mut open = self.open.lock();
+        let one = open.get_mut(session).filter(|one| one.is_open());
+        one.map(|one| one.used = Instant::now()).is_some()
+    }
+
+    pub(in crate::downstream::http) fn close(&self, visitor: &Visitor) {
         if let Some(session) = &visitor.session {
             self.open.lock().remove(session);
         }

@@ -5,8 +5,9 @@
 //! show the same one, or the receiver of a link would give its sender a login.
 
 mod browsers;
-mod page;
+pub(super) mod page;
 pub(super) mod routes;
+mod windows;
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use self::browsers::Browsers;
+pub(super) use self::browsers::Visitor;
+use self::windows::Windows;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Flow;
 
@@ -25,9 +28,11 @@ const MOST: usize = 1000;
 /// The browsers on the page, and the logins that they have begun.
 #[derive(Debug, Default)]
 pub(super) struct Logins {
-    browsers: Browsers,
+    pub(super) browsers: Browsers,
     /// By `state`.
     begun: Mutex<HashMap<String, Begun>>,
+    /// Logins to the window of the gateway.
+    pub(super) windows: Windows,
 }
 
 /// A login that waits for its browser to come back.

@@ -107,6 +107,34 @@ pub(super) fn entrance(server: Option<&str>, problem: &str) -> Response {
     page(StatusCode::UNAUTHORIZED, &html)
 }
 
+/// The ways into the window.
+pub(in crate::downstream::http) struct Ways {
+    /// Whether people log in at the gateway's own authorization server.
+    pub(in crate::downstream::http) has_login: bool,
+}
+
+/// The entrance of the window, with what is wrong with the last attempt.
+pub(in crate::downstream::http) fn of_window(ways: &Ways, problem: &str) -> Response {
+    let problem = match problem {
+        "" => String::new(),
+        problem => format!("<p class=problem>{}</p>", escaped(problem)),
+    };
+    let login = match ways.has_login {
+        true => "<p><a href=\"login\">Log in</a>, or show a token:</p>",
+        false => "<p>Show who you are: the token by which your client uses this gateway.</p>",
+    };
+    let html = format!(
+        "{problem}{login}<form method=post action=\"enter\"><label>Token<br><input type=password name=token autocomplete=off required></label> <button>Go on</button></form>"
+    );
+    let status = StatusCode::UNAUTHORIZED.as_u16();
+    shown(&Page::new(
+        status,
+        "The window of this gateway",
+        STYLE,
+        &html,
+    ))
+}
+
 /// The page from which a person goes to the login of a server.
 pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
     let html = format!(
@@ -120,7 +148,7 @@ pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
 }
 
 /// A page with one sentence.
-pub(super) fn note(status: StatusCode, text: &str) -> Response {
+pub(in crate::downstream::http) fn note(status: StatusCode, text: &str) -> Response {
     page(status, &format!("<p>{}</p>", escaped(text)))
 }
 

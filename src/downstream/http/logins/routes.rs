@@ -69,13 +69,13 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
 }
 
 /// The part of a request that is about its visitor.
-struct Shown {
+pub(in crate::downstream::http) struct Shown {
     headers: HeaderMap,
     peer: Option<Peer>,
 }
 
 impl Shown {
-    fn by(request: &Request) -> Self {
+    pub(in crate::downstream::http) fn by(request: &Request) -> Self {
         Self {
             headers: request.headers().clone(),
             peer: request.extensions().get::<Peer>().cloned(),
@@ -83,7 +83,10 @@ impl Shown {
     }
 
     /// The visitor.
-    async fn visitor(self, shared: &Shared) -> Result<Visitor, Denial> {
+    pub(in crate::downstream::http) async fn visitor(
+        self,
+        shared: &Shared,
+    ) -> Result<Visitor, Denial> {
         let authenticator = shared.access.authenticator.as_ref();
         let authenticator = authenticator.ok_or(Denial::Missing)?;
         let peer = self.peer.as_ref();
@@ -105,7 +108,7 @@ impl Shown {
 }
 
 /// The page for a request that shows no valid identity.
-fn unknown(denial: Denial) -> Response {
+pub(in crate::downstream::http) fn unknown(denial: Denial) -> Response {
     match denial {
         Denial::Missing => page::note(
             StatusCode::UNAUTHORIZED,
@@ -191,31 +194,49 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
         return page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     };
     let server = form.get("server");
-    let token = form.get("token").unwrap_or_default();
-    let Ok(value) = HeaderValue::try_from(format!("Bearer {}", token.trim())) else {
-        return page::entrance(server, "This is not a token.");
-    };
-    let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
-    let Some(authenticator) = &shared.access.authenticator else {
-        return refusal::nothing_here();
-    };
-    let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    match authenticator.check(&headers, nowhere, None).await {
-        Ok(pass) => {
-            let cookie = shared.logins.browsers.open(pass, is_secure(&shared));
+    match entered(&shared, form.get("token").unwrap_or_default()).await {
+        Ok(cookie) => {
             let mut response = to_list(server);
             response.headers_mut().insert(SET_COOKIE, cookie);
             let_in(response)
         }
+        Err(Refused::NotValid(why)) => page::entrance(server, why),
+        Err(Refused::Denied(denial)) => unknown(denial),
+    }
+}
+
+/// The reason why a token opens no session.
+pub(in crate::downstream::http) enum Refused {
+    /// The token does not count, in words.
+    NotValid(&'static str),
+    Denied(Denial),
+}
+
+/// Opens a session of a browser for a token. Returns its cookie.
+pub(in crate::downstream::http) async fn entered(
+    shared: &Shared,
+    token: &str,
+) -> Result<HeaderValue, Refused> {
+    let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
+    let value = value.map_err(|_| Refused::NotValid("This is not a token."))?;
+    let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
+    let authenticator = shared.access.authenticator.as_ref();
+    let authenticator = authenticator.ok_or(Refused::Denied(Denial::Unavailable))?;
+    let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+    match authenticator.check(&headers, nowhere, None).await {
+        Ok(pass) => Ok(shared.logins.browsers.open(pass, is_secure(shared))),
         Err(Denial::Missing | Denial::Invalid) => {
-            page::entrance(server, "This token is not valid here.")
+            Err(Refused::NotValid("This token is not valid here."))
         }
-        Err(denial) => unknown(denial),
+        Err(denial) => Err(Refused::Denied(denial)),
     }
 }
 
 /// Whether browsers reach the page over HTTPS.
 fn is_secure(shared: &Shared) -> bool {
+    if shared.access.is_tls {
+        return true;
+    }
     let front = shared.proxies.front();
     let url = front.and_then(|front| front.url(""));
     url.is_some_and(|url| url.starts_with("https://"))
@@ -391,14 +412,14 @@ fn let_in(mut response: Response) -> Response {
 }
 
 /// The fields of a form.
-async fn form(request: Request) -> Option<Fields> {
+pub(in crate::downstream::http) async fn form(request: Request) -> Option<Fields> {
     let body = Limited::new(request.into_body(), LARGEST).collect().await;
     let text = String::from_utf8(body.ok()?.to_bytes().to_vec()).ok()?;
     Fields::parse(&text).ok()
 }
 
 /// The fields of a request's query; without any if they cannot be read.
-fn query(request: &Request) -> Fields {
+pub(in crate::downstream::http) fn query(request: &Request) -> Fields {
     let query = request.uri().query().unwrap_or_default();
     Fields::parse(query).unwrap_or_default()
 }
