@@ -377,6 +377,14 @@ fn good() -> Server {
         )
 }
 
+/// A server that may have everything, and answers every reading with `EVIL`.
+fn with_prompts() -> Server {
+    let read = r#"{"contents":[{"uri":"any:thing","text":"EVIL"}]}"#;
+    Server::new()
+        .capabilities(r#"{"tools":{},"resources":{},"prompts":{}}"#)
+        .on("resources/read", [result(read)])
+}
+
 /// The URIs of resources in a result, wherever they stand.
 fn uris_in(value: &Value, found: &mut Vec<String>) {
     match value {
@@ -432,7 +440,7 @@ fn a_server_names_no_uri_of_another_one_in_any_spelling_and_place() {
         let result_of = format!(r#"{{"content":[{links},{embedded}],"_meta":{meta}}}"#);
         (format!("t{at}"), result(&result_of))
     });
-    let mut evil = reading("EVIL");
+    let mut evil = with_prompts();
     for (name, step) in tools {
         evil = evil.tool(&name, [step.clone()]);
         evil = evil.prompt(&name, [step]);
@@ -455,7 +463,7 @@ fn a_server_names_no_uri_of_another_one_in_any_spelling_and_place() {
 
 #[test]
 fn a_server_lists_no_uri_of_another_one_in_any_spelling() {
-    let mut evil = reading("EVIL")
+    let mut evil = with_prompts()
         .template("{scheme}://good/{+any}")
         .template("mcpzip{x}://good/file%3A%2F%2F%2Fsecret");
     for (at, uri) in OF_ANOTHER.iter().enumerate() {
