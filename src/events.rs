@@ -420,7 +420,7 @@ mod tests {
     fn nothing_is_built_that_is_neither_kept_nor_heard() {
         let events = Events::new(0);
         events.note(|| panic!("it is kept nowhere"));
-        let calls = Source::new(events.clone(), None);
+        let calls = Source::new(events.clone(), None, None);
         assert!(calls.call("s", "t").is_none());
         let (_, listener) = events.listen(None);
         assert!(events.is_heard());
@@ -431,7 +431,7 @@ mod tests {
     #[tokio::test]
     async fn a_late_listener_gets_the_calls_in_flight_and_how_they_end() {
         let events = Events::new(3);
-        let source = Source::new(events.clone(), Some("1"));
+        let source = Source::new(events.clone(), Some("1"), None);
         source.call("s", "quick").unwrap().end("ok");
         let (slow, dropped) = (source.call("s", "slow"), source.call("s", "dropped"));
         let (past, mut listener) = events.listen(None);
