@@ -111,6 +111,9 @@ pub(crate) struct Numbered {
     pub(crate) time: u64,
     #[serde(flatten)]
     pub(crate) event: Event,
+    /// The identity whose own process or session it is about. It is for the gateway, which shows each person what is theirs.
+    #[serde(skip)]
+    pub(crate) owner: Option<String>,
 }
 
 /// The events of a program, for any number of listeners.
@@ -185,19 +188,24 @@ impl Events {
 
     /// Keeps an event, and sends it to the listeners. `event` is called only if the event is kept or has a listener.
     pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
+        self.note_of(None, event);
+    }
+
+    /// As [`Events::note`], for an event of a server or session that is this identity's own.
+    pub(crate) fn note_of(&self, owner: Option<&str>, event: impl FnOnce() -> Event) {
         if self.most > 0 || self.is_heard() {
-            self.send(event(), true);
+            self.send(event(), owner, true);
         }
     }
 
     /// Sends an event to the listeners without keeping it. `event` is called only if there is a listener.
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if self.is_heard() {
-            self.send(event(), false);
+            self.send(event(), None, false);
         }
     }
 
-    fn send(&self, event: Event, is_kept: bool) {
+    fn send(&self, event: Event, owner: Option<&str>, is_kept: bool) {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let time = since.map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -209,6 +217,7 @@ impl Events {
             number,
             time,
             event,
+            owner: owner.map(str::to_owned),
         });
         if is_kept && self.most > 0 {
             if history.kept.len() == self.most {
@@ -294,7 +303,8 @@ impl Source {
 
     /// Keeps and sends an event. `event` gets the session's id.
     pub(crate) fn note(&self, event: impl FnOnce(Option<String>) -> Event) {
-        self.events.note(|| event(self.session()));
+        let owner = self.identity.as_deref();
+        self.events.note_of(owner, || event(self.session()));
     }
 
     /// Reports the start of a call. Returns the call's number, or `None` without listeners.
