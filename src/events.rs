@@ -118,6 +118,9 @@ pub(crate) struct Numbered {
     pub(crate) time: u64,
     #[serde(flatten)]
     pub(crate) event: Event,
+    /// The identity whose own process or session it is about. It is for the gateway, which shows each person what is theirs.
+    #[serde(skip)]
+    pub(crate) owner: Option<String>,
 }
 
 /// The events of a program, for any number of listeners.
@@ -207,14 +210,19 @@ impl Events {
 
     /// Keeps an event, and sends it to the listeners. `event` is called only if the event is kept or has a listener.
     pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
+        self.note_of(None, event);
+    }
+
+    /// As [`Events::note`], for an event of a server or session that is this identity's own.
+    pub(crate) fn note_of(&self, owner: Option<&str>, event: impl FnOnce() -> Event) {
         if self.most > 0 || self.is_heard() {
-            self.send(event());
+            self.send(event(), owner);
         }
     }
 
-    fn send(&self, event: Event) {
+    fn send(&self, event: Event, owner: Option<&str>) {
         let mut history = self.history.lock();
-        let numbered = history.number(event);
+        let numbered = history.number(event, owner);
         if self.most > 0 {
             if history.kept.len() == self.most {
                 history.dropped = history.kept.pop_front().map(|oldest| oldest.number);
@@ -232,7 +240,7 @@ impl Events {
 
     fn begin_call(&self, call: u64, event: Event) -> Arc<Numbered> {
         let mut history = self.history.lock();
-        let numbered = history.number(event);
+        let numbered = history.number(event, None);
         history.calls.insert(call, numbered.clone());
         if self.is_heard() {
             let _ = self.sender.send(numbered.clone());
@@ -245,7 +253,7 @@ impl Events {
         let mut history = self.history.lock();
         history.calls.remove(&call);
         if self.is_heard() {
-            let numbered = history.number(event());
+            let numbered = history.number(event(), None);
             let _ = self.sender.send(numbered);
         }
     }
@@ -271,7 +279,7 @@ impl Events {
 
 impl History {
     /// Gives an event its number and its time.
-    fn number(&mut self, event: Event) -> Arc<Numbered> {
+    fn number(&mut self, event: Event, owner: Option<&str>) -> Arc<Numbered> {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let time = since.map_or(0, |since| {
             u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
@@ -282,6 +290,7 @@ impl History {
             number,
             time,
             event,
+            owner: owner.map(str::to_owned),
         })
     }
 
@@ -340,7 +349,8 @@ impl Source {
 
     /// Keeps and sends an event. `event` gets the session's id.
     pub(crate) fn note(&self, event: impl FnOnce(Option<String>) -> Event) {
-        self.events.note(|| event(self.session()));
+        let owner = self.identity.as_deref();
+        self.events.note_of(owner, || event(self.session()));
     }
 
     /// Reports the start of a call, if calls are reported. The call is in flight until the result is dropped.

@@ -111,18 +111,27 @@ impl Reader {
     /// When a file cannot be read.
     pub(crate) fn lines(&mut self) -> io::Result<Vec<Line>> {
         let mut lines = Vec::new();
-        for (_, chain) in chain::chains(&self.directory)? {
-            for (segment, path) in chain::segments(&chain)? {
-                if self.filter.since.is_none_or(|since| segment.day >= since) {
-                    self.read_file(&path, &mut lines)?;
-                }
-            }
-        }
+        self.each(|line| lines.push(line))?;
         lines.sort_by(|one: &Line, other| one.time.cmp(&other.time));
         Ok(lines)
     }
 
-    fn read_file(&mut self, path: &Path, lines: &mut Vec<Line>) -> io::Result<()> {
+    /// Gives `take` the lines since the last call, chain by chain, each in its order.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn each(&mut self, mut take: impl FnMut(Line)) -> io::Result<()> {
+        for (_, chain) in chain::chains(&self.directory)? {
+            for (segment, path) in chain::segments(&chain)? {
+                if self.filter.since.is_none_or(|since| segment.day >= since) {
+                    self.read_file(&path, &mut take)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn read_file(&mut self, path: &Path, take: &mut impl FnMut(Line)) -> io::Result<()> {
         let from = self.read.get(path).copied().unwrap_or(0);
         let mut file = match files::open_regular(path) {
             Ok(file) => file,
@@ -148,7 +157,7 @@ impl Reader {
                 && self.filter.fits(&line)
             {
                 line.raw = raw.trim_end().to_owned();
-                lines.push(line);
+                take(line);
             }
         }
         self.read.insert(path.to_owned(), end);

@@ -61,6 +61,7 @@ Examples:
 #[command(after_help = "Examples:
   mcpzip token create anna --role dev --expires 90d
   mcpzip token create ci --profile review
+  mcpzip token create zoe --role admin --manage --expires 12h
   mcpzip token create anna --json
 
 The token is printed once and stored nowhere: only its hash is kept.")]
@@ -73,6 +74,9 @@ pub(super) struct Create {
     /// Profile that the token is limited to
     #[arg(long, value_name = "NAME", add = completions::of_profiles())]
     profile: Option<String>,
+    /// Let the token manage the gateway in its window, if its roles do: keep it out of the configuration of agents
+    #[arg(long, conflicts_with = "profile")]
+    manage: bool,
     /// How long the token counts, such as 12h, 30d or 4w [default: until it is revoked]
     #[arg(long, value_name = "TIME", value_parser = lifetime)]
     expires: Option<Duration>,
@@ -166,6 +170,7 @@ pub(super) async fn run(
                 name,
                 role,
                 profile,
+                manage: false,
                 expires,
             };
             let new = checked(create, &config)?;
@@ -290,6 +295,7 @@ fn checked(create: Create, config: &Config) -> Result<NewToken, Exit> {
         name,
         role,
         profile,
+        manage,
         expires,
     } = create;
     if !is_name(&name) {
@@ -321,13 +327,19 @@ fn checked(create: Create, config: &Config) -> Result<NewToken, Exit> {
         profile: profile.clone(),
         ..Claims::default()
     };
-    config
-        .entitlement(&claims)
+    let entitlement = config.entitlement(&claims);
+    let entitlement = entitlement
         .map_err(|reason| Exit::failed(format!("the token would give nothing: {reason}")))?;
+    if manage && !entitlement.manages {
+        return Err(Exit::failed(
+            "no role of the token has `manage`, so it would manage nothing: give it such a role with `--role`",
+        ));
+    }
     Ok(NewToken {
         name,
         roles,
         profile,
+        manages: manage,
         lifetime: expires,
     })
 }
@@ -406,7 +418,11 @@ fn list(file: &TokenFile, output: &Output) -> Result<(), Exit> {
 
 /// The rights of a token, in words.
 fn rights(token: &Stored) -> String {
-    rights_of(&token.roles, token.profile.as_deref())
+    let rights = rights_of(&token.roles, token.profile.as_deref());
+    match token.manages {
+        true => format!("{rights}, manages the gateway in its window"),
+        false => rights,
+    }
 }
 
 fn rights_of(roles: &BTreeSet<String>, profile: Option<&str>) -> String {
@@ -429,6 +445,7 @@ fn shown(token: &Stored) -> Value {
         "name": token.name,
         "roles": token.roles,
         "profile": token.profile,
+        "manages": token.manages,
         "created": date(token.created),
         "expires": token.expires.map(date),
         "revoked": token.revoked.map(date),

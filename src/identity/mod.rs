@@ -38,7 +38,7 @@ use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth, SubjectTok
 use crate::secret::Secret;
 use authorization::AuthorizationServer;
 use issuer::Issuer;
-use tokens::{PREFIX, Stamp, Tokens};
+use tokens::{PREFIX, Stamp, TOKEN, Tokens};
 
 /// The seconds after which an unused pass is forgotten.
 const UNUSED: u64 = 10 * 60;
@@ -112,8 +112,8 @@ pub(crate) struct Resource {
 /// The way in which an identity was shown.
 #[derive(Debug)]
 enum Shown {
-    /// A token of `mcpzip token create`.
-    Token,
+    /// A token of `mcpzip token create`, and whether it was made for managing.
+    Token { manages: bool },
     /// The headers of a proxy.
     Forwarded,
     /// A token of the issuer, signed by the key with this hash.
@@ -131,6 +131,8 @@ enum Shown {
         grant: String,
         /// The key that signed it.
         key: String,
+        /// Whether the window of the gateway is the client, and no program of the person.
+        is_window: bool,
     },
     /// A certificate of the connection.
     Certificate,
@@ -158,6 +160,25 @@ impl Pass {
     #[must_use]
     pub(crate) fn entitlement(&self) -> &Arc<Entitlement> {
         &self.entitlement
+    }
+
+    /// Whether it manages the gateway: its roles do, and a person has shown it. A credential that stands in the configuration of an agent's
+    /// client would let the agent approve its own calls.
+    #[must_use]
+    pub(crate) fn manages(&self) -> bool {
+        let is_for_it = match self.shown {
+            Shown::Token { manages } => manages,
+            Shown::Granted { is_window, .. } => is_window,
+            Shown::Forwarded | Shown::Certificate => true,
+            Shown::Issued(_) | Shown::Introspected { .. } => false,
+        };
+        is_for_it && self.entitlement.manages
+    }
+
+    /// Whether a proxy shows it with each request anew, with the groups of that moment.
+    #[must_use]
+    pub(crate) fn is_forwarded(&self) -> bool {
+        matches!(self.shown, Shown::Forwarded)
     }
 
     /// The scopes of its access token; `None` for a credential without scopes.
@@ -277,7 +298,10 @@ impl Authenticator {
                     false => Denial::Invalid,
                 })?;
                 let token = tokens.find(&fingerprint).ok_or(Denial::Invalid)?;
-                Ok(Found::new(claims_of(token), Shown::Token, token.expires()))
+                let shown = Shown::Token {
+                    manages: token.manages,
+                };
+                Ok(Found::new(claims_of(token), shown, token.expires()))
             });
         }
         let (issuer, server) = {
@@ -533,9 +557,10 @@ impl Authenticator {
                 let server = state.server.as_ref();
                 !server.is_some_and(|server| server.has_key(key))
             }
-            Shown::Token | Shown::Forwarded | Shown::Certificate | Shown::Introspected { .. } => {
-                false
-            }
+            Shown::Token { .. }
+            | Shown::Forwarded
+            | Shown::Certificate
+            | Shown::Introspected { .. } => false,
         });
         drop(state);
         let now = self.now();
@@ -545,6 +570,12 @@ impl Authenticator {
         // One that outlasts its token stays while it is in use, so that its grant can end it.
         let is_done = |pass: &Arc<Pass>| !pass.counts() && Arc::strong_count(pass) == 1;
         self.end_passes(|_, pass| pass.has_ended() || is_done(pass) || is_unused(pass));
+    }
+
+    /// The time since which the one who has this identity now has had it, in seconds since 1970, if it is known here.
+    #[must_use]
+    pub(crate) fn since(&self, identity: &str) -> Option<u64> {
+        self.state.read().tokens.as_ref()?.since(identity)
     }
 
     /// Whether an identity with these claims gets anything.
@@ -637,7 +668,7 @@ impl State {
             entitlement.is_ok_and(|entitlement| entitlement == *pass.entitlement)
         };
         match &pass.shown {
-            Shown::Token => {
+            Shown::Token { .. } => {
                 let tokens = self.tokens.as_ref().filter(|_| ways.tokens);
                 let token = tokens.and_then(|tokens| tokens.find(fingerprint));
                 token.is_some_and(|token| {
@@ -704,7 +735,7 @@ fn read(file: &TokenFile) -> Option<Tokens> {
 #[must_use]
 pub(crate) fn claims_of(token: &Stored) -> Claims {
     Claims {
-        identity: format!("token:{}", token.name),
+        identity: format!("{TOKEN}{}", token.name),
         name: token.name.clone(),
         roles: token.roles.clone(),
         profile: token.profile.clone(),

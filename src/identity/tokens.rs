@@ -29,11 +29,15 @@ const FILE: &str = "tokens.json";
 /// The beginning of every token, by which scanners for leaked secrets can find it.
 pub(super) const PREFIX: &str = "mcpzip_";
 
+/// The beginning of the identity that a token gives.
+pub(super) const TOKEN: &str = "token:";
+
 /// The beginning of the identity of a person who was invited.
 pub(super) const INVITED: &str = "person:";
 
-/// The version of the file's form; the first one has tokens alone, and is written as long as there is nothing else.
-const VERSION: u32 = 2;
+/// The version of the file's form. The first one has tokens alone, the second one people too, the third one tokens that manage: the
+/// oldest that has all is written.
+const VERSION: u32 = 3;
 
 /// The largest file, in bytes.
 const LARGEST: u64 = 16 * 1024 * 1024;
@@ -143,6 +147,9 @@ pub(crate) struct Stored {
     /// The profile that it is limited to.
     pub(crate) profile: Option<String>,
     /// In seconds since 1970, like the others.
+    /// Whether it manages the gateway in its window, if its roles do.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) manages: bool,
     pub(crate) created: u64,
     pub(crate) expires: Option<u64>,
     pub(crate) revoked: Option<u64>,
@@ -184,6 +191,8 @@ pub(crate) struct NewToken {
     pub(crate) roles: BTreeSet<String>,
     /// The profile that it is limited to.
     pub(crate) profile: Option<String>,
+    /// Whether it manages the gateway in its window, if its roles do.
+    pub(crate) manages: bool,
     /// How long it counts.
     pub(crate) lifetime: Option<Duration>,
 }
@@ -345,6 +354,27 @@ impl Tokens {
         left(&self.list, &self.people, name)
     }
 
+    /// The time since which something counts for the one who has this identity now, in seconds since 1970; `None` for identities that are
+    /// not kept here. An earlier person with the name may have been another one.
+    pub(super) fn since(&self, identity: &str) -> Option<u64> {
+        let since = if let Some(name) = identity.strip_prefix(TOKEN) {
+            let tokens = self.list.iter().filter(|one| one.is_valid());
+            let theirs = tokens.filter(|one| one.name == name);
+            theirs.map(|one| one.created).min()
+        } else if let Some(name) = identity.strip_prefix(INVITED) {
+            let known = self.people.invitations.iter().chain(&self.people.browsers);
+            let known = known.filter(|one| one.name == name && one.expires > now());
+            let grants = self.people.grants.iter();
+            let grants = grants.filter(|one| one.identity == identity && one.expires > now());
+            let grants = grants.map(|one| one.created);
+            known.map(|one| one.created).chain(grants).min()
+        } else {
+            return None;
+        };
+        // What has ended just now has no past.
+        Some(since.unwrap_or_else(now))
+    }
+
     /// All tokens, also those that do not count any more.
     pub(crate) fn list(&self) -> &[Stored] {
         &self.list
@@ -434,6 +464,7 @@ impl TokenFile {
             sha256: sha256(&text),
             roles: new.roles,
             profile: new.profile,
+            manages: new.manages,
             created: now(),
             expires: new
                 .lifetime
@@ -564,7 +595,11 @@ impl TokenFile {
         let oldest = now().saturating_sub(SHOWN.as_secs());
         tokens.retain(|token| token.ended().is_none_or(|ended| ended >= oldest));
         let written = Written {
-            version: if people.is_empty() { 1 } else { VERSION },
+            version: match tokens.iter().any(|token| token.manages) {
+                true => VERSION,
+                false if people.is_empty() => 1,
+                false => 2,
+            },
             tokens,
             people,
         };

@@ -62,16 +62,22 @@ pub(super) async fn index() -> Response {
 
 /// A file of the page. It holds nothing of the user.
 pub(super) async fn file(Path(path): Path<String>) -> Response {
-    let Some((kind, bytes)) = assets::file(&path) else {
-        return nothing_here().await;
-    };
+    match asset(&path) {
+        Some(file) => file,
+        None => nothing_here().await,
+    }
+}
+
+/// A file of the page, if there is one at this path.
+pub(super) fn asset(path: &str) -> Option<Response> {
+    let (kind, bytes) = assets::file(path)?;
     let mut response = typed(kind, bytes.into());
     // The names of scripts and styles change with their content.
     if path.starts_with("assets/") {
         let kept = HeaderValue::from_static("private, max-age=86400, immutable");
         response.headers_mut().insert(CACHE_CONTROL, kept);
     }
-    response
+    Some(response)
 }
 
 pub(super) async fn nothing_here() -> Response {

@@ -86,7 +86,7 @@ pub(crate) use transport::http::mirrors::mirrored;
 use crate::config;
 use crate::config::env::Environment;
 use crate::config::{Network, SessionEnv};
-use crate::events::Events;
+use crate::events::{Event, Events};
 use crate::sandbox::Sandboxes;
 use crate::shutdown::{self, LogLines, Tasks};
 use guard::Guard;
@@ -149,6 +149,12 @@ impl UpstreamContext {
     /// The events of its servers.
     pub(crate) fn events(&self) -> &Arc<Events> {
         &self.servers.events
+    }
+
+    /// Notes an event of a server, whose connection is that of the context's person alone.
+    pub(crate) fn note(&self, event: impl FnOnce() -> Event) {
+        let owner = self.person.as_ref().map(|person| person.identity());
+        self.events().note_of(owner, event);
     }
 
     /// Creates a context with the default limits.

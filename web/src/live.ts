@@ -132,13 +132,21 @@ async function listen(tell: (told: Told) => void): Promise<void> {
     // The numbers of another daemon say nothing, so the state is read again, and the old stream is not resumed.
     const hasBegun = await new Promise<boolean>((resolve) => {
       let isOpen = false;
+      let isRenewed = false;
       const stream = new EventSource('api/events');
       const begin = () => {
         isOpen = true;
         tell('began');
         void reload();
       };
-      stream.onopen = begin;
+      stream.onopen = () => {
+        if (!isRenewed) return begin();
+        isRenewed = false;
+        // Another stream of the same visit, unless the person may use other things now.
+        void control('ui.offered', {}).then((now) => JSON.stringify(now) !== JSON.stringify(offered.value) && begin(), () => undefined);
+      };
+      // A gateway asks now and then again who looks at the page. The browser opens the next stream at once.
+      stream.addEventListener('renewed', () => (isRenewed = true));
       stream.onmessage = (message: MessageEvent<string>) => {
         const event = JSON.parse(message.data) as Numbered;
         tell(event);
@@ -147,6 +155,7 @@ async function listen(tell: (told: Told) => void): Promise<void> {
       stream.addEventListener('lagged', begin);
       stream.addEventListener('incomplete', begin);
       stream.onerror = () => {
+        if (isRenewed && stream.readyState === EventSource.CONNECTING) return;
         stream.close();
         resolve(isOpen);
       };

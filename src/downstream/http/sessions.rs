@@ -75,6 +75,8 @@ pub(crate) struct ClientSession {
     pub(crate) client: Option<String>,
     /// The identity that opened it.
     pub(crate) identity: Option<String>,
+    /// The profile that the credential of the identity is limited to.
+    pub(crate) limit: Option<String>,
     /// When it began, in seconds since 1970.
     pub(crate) since: u64,
 }
@@ -161,11 +163,13 @@ impl Sessions {
         let entries = self.entries();
         let shown = entries.values().map(|entry| {
             let pass = entry.pass.lock();
-            let identity = pass.as_deref().map(|pass| &pass.entitlement().identity);
+            let entitlement = pass.as_deref().map(|pass| pass.entitlement().clone());
+            let entitlement = entitlement.as_ref();
             ClientSession {
                 id: entry.session.name().unwrap_or_default().to_owned(),
                 client: entry.session.client_name(),
-                identity: identity.cloned(),
+                identity: entitlement.map(|one| one.identity.clone()),
+                limit: entitlement.and_then(|one| one.limit.clone()),
                 since: since(entry.began),
             }
         });

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::keys::Keys;
 use super::request::{Fields, is_resource};
+use super::window::ID as WINDOW;
 use super::{AuthorizationServer, By, CODE, EndpointError};
 use crate::identity::issuer::time;
 use crate::identity::tokens::{Grant, People, Tokens, now, sha256};
@@ -99,6 +100,7 @@ impl AuthorizationServer {
         let shown = Shown::Granted {
             grant: grant.id.clone(),
             key: header.kid.ok_or(Denial::Invalid)?,
+            is_window: grant.client_sha256 == sha256(WINDOW),
         };
         let scopes = text("scope").unwrap_or_default().split_whitespace();
         let found = Found::new(grant.claims(), shown, time(members.get("exp")));

@@ -8,13 +8,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest as _, Sha256};
 
 use super::request::{Asker, Request};
-use super::{AuthorizationServer, EndpointError, Visit};
+use super::{Answer, AuthorizationServer, EndpointError, Visit};
 use crate::config::Claims;
 use crate::identity::authorization::Fields;
-use crate::identity::tokens::{Grant, sha256};
+use crate::identity::tokens::{Grant, random_secret, sha256};
 
 /// The id of the window among clients, which has no seal and is no URL, so that it is none of theirs.
-const ID: &str = "the window";
+pub(super) const ID: &str = "the window";
 
 /// The name that people read.
 const NAME: &str = "the window of this gateway";
@@ -26,15 +26,18 @@ const MOST: usize = 8;
 pub(crate) type LoggedIn = (String, Option<(String, String)>);
 
 impl AuthorizationServer {
-    /// Begins the login of a browser to the window at `path`, with a `state` and the verifier of PKCE.
+    /// Begins the login of a browser to the window at `path`. `login` makes its `state` and the verifier of PKCE for the secret of the browser.
     pub(crate) async fn begin_window(
         &self,
         path: &str,
-        (state, verifier): (&str, &str),
+        login: impl FnOnce(&str) -> (String, String),
         browser: Option<&str>,
         offered: &BTreeSet<String>,
         is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
     ) -> Visit {
+        let fresh = browser.is_none().then(random_secret);
+        let browser = browser.or(fresh.as_deref());
+        let (state, verifier) = login(browser.unwrap_or_default());
         let request = Request {
             client: Asker {
                 name: NAME.to_owned(),
@@ -42,12 +45,17 @@ impl AuthorizationServer {
                 sha256: sha256(ID),
             },
             redirect: self.redirect_of_window(path),
-            state: Some(state.to_owned()),
+            state: Some(state),
             challenge: URL_SAFE_NO_PAD.encode(Sha256::digest(verifier)),
             // The person's roles and the rules decide what each of them gives.
             scopes: offered.clone(),
         };
-        self.begin(request, browser, is_entitled).await
+        let mut visit = self.begin(request, browser, is_entitled).await;
+        // A browser that is new here is only sent to the provider.
+        if matches!(visit.answer, Answer::Redirect(_)) {
+            visit.cookie = visit.cookie.or(fresh.map(|secret| (secret, false)));
+        }
+        visit
     }
 
     /// Changes the code of a login to the window into a token. It writes the file of tokens.

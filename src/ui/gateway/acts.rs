@@ -6,9 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value, json};
 
 use super::{Gateway, done, failed};
-use crate::audit::{Directories, Filter, Reader};
 use crate::config::{BUILT_IN_SERVER, Config, Server, Transport};
-use crate::day::{Day, since};
 use crate::downstream::http::Visit;
 use crate::limits::Exceeded;
 use crate::proxy::Proxy;
@@ -25,9 +23,6 @@ const MEANING_LIMIT: Duration = Duration::from_secs(10);
 const HITS: u64 = 10;
 const MOST_HITS: u64 = 50;
 
-/// The lines of the audit log that are read at one time.
-const MOST_LINES: usize = 20_000;
-
 impl Gateway {
     /// Carries out an action that the person has the right to. The answer is JSON.
     ///
@@ -40,7 +35,10 @@ impl Gateway {
         arguments: &Map<String, Value>,
         prepared: Prepared,
     ) -> Result<String, Exceeded> {
-        if matches!(action, "tools" | "search" | "describe" | "call") {
+        if matches!(
+            action,
+            "tools" | "search" | "describe" | "call" | "audit" | "stats" | "gain" | "logs"
+        ) {
             visit.admit()?;
         }
         let outcome = match action {
@@ -64,8 +62,8 @@ impl Gateway {
                     Err(why) => failed(&why),
                 });
             }
-            "audit" if !visit.manages() => self.audit(visit, arguments),
-            "stats" if !visit.manages() => self.stats(visit, arguments),
+            "audit" => self.audit(visit, arguments).await,
+            "stats" if !visit.manages() => self.stats(visit, arguments).await,
             _ => return Ok(self.manage(visit, action, prepared).await),
         };
         Ok(match outcome {
@@ -81,13 +79,23 @@ impl Gateway {
             Work::Method("approvals.allow", params) => {
                 self.decide_call(visit, params["id"].as_str().unwrap_or_default(), true)
             }
-            Work::Decide(decision) => match self.note(visit, action, server.as_deref()) {
-                Ok(()) => decide(visit.proxies().main(), &decision).await,
-                Err(why) => Err(why),
-            },
+            Work::Decide(decision) => {
+                let noted = known(visit, &decision.server)
+                    .and_then(|()| self.note(visit, action, server.as_deref()));
+                match noted {
+                    Ok(()) => decide(visit.proxies().main(), &decision).await,
+                    Err(why) => Err(why),
+                }
+            }
             Work::Command { ref arguments, .. } => match (action, server, arguments.last()) {
                 ("enable" | "disable", Some(server), _) => self.switch(visit, action, &server),
                 ("deny", _, Some(id)) => self.decide_call(visit, id, false),
+                ("approvals", ..) => self.pending(visit).map(|pending| json!(pending)),
+                // The machine's own user may have other servers in the same state directory.
+                ("logs", Some(server), _) => match known(visit, &server) {
+                    Ok(()) => return commands::print(&self.opening, prepared).await,
+                    Err(why) => Err(why),
+                },
                 // The others change nothing: the command prints what the person asks for.
                 _ => return commands::print(&self.opening, prepared).await,
             },
@@ -101,120 +109,35 @@ impl Gateway {
 
     /// Switches a server off until the gateway ends, or on again.
     fn switch(&self, visit: &Visit, action: &str, server: &str) -> Result<Value, String> {
+        known(visit, server)?;
         self.note(visit, action, Some(server))?;
         let name = ServerName::new(server).map_err(|_| format!("there is no server `{server}`"))?;
         visit.proxies().switch(&name, action == "enable")?;
         Ok(json!({ "server": server, "until": "the gateway is started again" }))
     }
-
-    /// The person's own lines of the audit log.
-    fn audit(&self, visit: &Visit, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let limit = arguments.get("limit").and_then(Value::as_u64);
-        let limit = limit.map_or(MOST_LINES, |limit| {
-            usize::try_from(limit).unwrap_or(MOST_LINES).min(MOST_LINES)
-        });
-        let mut lines = self.own_lines(visit, arguments, Some(Day::today()))?;
-        lines.drain(..lines.len().saturating_sub(limit));
-        let lines = lines.iter().map(|line| {
-            let mut line: Value = serde_json::from_str(&line.raw).unwrap_or_default();
-            // The place of the line among those of others is nothing of the person.
-            if let Some(members) = line.as_object_mut() {
-                members.retain(|name, _| !matches!(name.as_str(), "n" | "prev" | "hash"));
-            }
-            line
-        });
-        Ok(lines.collect())
-    }
-
-    /// The person's own calls by tool, from their lines of the audit log.
-    fn stats(&self, visit: &Visit, arguments: &Map<String, Value>) -> Result<Value, String> {
-        let lines = self.own_lines(visit, arguments, None)?;
-        let calls = lines.into_iter().filter(|line| line.kind == "call");
-        let mut tools: std::collections::BTreeMap<(String, String), Tally> = Default::default();
-        for line in calls {
-            let tally = tools.entry((line.server, line.tool)).or_default();
-            tally.calls += 1;
-            tally.errors += u64::from(line.outcome != "ok");
-            tally.sent += line.sent.unwrap_or(0);
-            tally.received += line.received.unwrap_or(0);
-            tally.times.extend(line.ms);
-        }
-        let rows = tools.into_iter().map(|((server, tool), mut tally)| {
-            tally.times.sort_by(f64::total_cmp);
-            json!({
-                "server": server,
-                "tool": tool,
-                "calls": tally.calls,
-                "errors": tally.errors,
-                "p50_ms": tally.quantile(50),
-                "p95_ms": tally.quantile(95),
-                "sent_bytes": tally.sent,
-                "received_bytes": tally.received,
-            })
-        });
-        Ok(json!({ "tools": rows.collect::<Vec<_>>() }))
-    }
-
-    fn own_lines(
-        &self,
-        visit: &Visit,
-        arguments: &Map<String, Value>,
-        first: Option<Day>,
-    ) -> Result<Vec<crate::audit::Line>, String> {
-        let chains = Directories::below(&self.state_dir).chains;
-        if !chains.exists() {
-            return Err("there is no audit log: the gateway writes none".to_owned());
-        }
-        let given = |name: &str| Some(text(arguments, name)).filter(|text| !text.is_empty());
-        let is_set = |name: &str| arguments.get(name).and_then(Value::as_bool) == Some(true);
-        let own = &visit.entitlement().identity;
-        let since = given("since").map(|text| since(&text)).transpose()?;
-        let filter = Filter {
-            server: given("server"),
-            tool: given("tool"),
-            client: given("client"),
-            user: Some(own.clone()),
-            kind: given("kind"),
-            denied: is_set("denied"),
-            errors: is_set("errors"),
-            since: since.or(first),
-        };
-        let lines = Reader::new(&chains, filter).lines();
-        let mut lines = lines.map_err(|error| format!("the audit log cannot be read: {error}"))?;
-        // The filter also takes a name, which several identities may have.
-        lines.retain(|line| line.identity == *own);
-        Ok(lines)
-    }
 }
 
-/// The calls of one tool.
-#[derive(Default)]
-struct Tally {
-    calls: u64,
-    errors: u64,
-    sent: u64,
-    received: u64,
-    /// In milliseconds, sorted at the end.
-    times: Vec<f64>,
-}
-
-impl Tally {
-    fn quantile(&self, percent: usize) -> Option<f64> {
-        let at = (self.times.len() * percent).div_ceil(100);
-        self.times.get(at.saturating_sub(1)).copied()
-    }
-}
-
-fn text(arguments: &Map<String, Value>, name: &str) -> String {
+pub(super) fn text(arguments: &Map<String, Value>, name: &str) -> String {
     let text = arguments.get(name).and_then(Value::as_str);
     text.unwrap_or_default().to_owned()
 }
 
 /// The proxy with all that a person may see of the servers.
-fn seen(visit: &Visit) -> Result<Arc<Proxy>, String> {
+pub(super) fn seen(visit: &Visit) -> Result<Arc<Proxy>, String> {
     match visit.manages() {
         true => Ok(visit.proxies().main().clone()),
         false => visit.proxy(),
+    }
+}
+
+/// Checks that the gateway has a server.
+fn known(visit: &Visit, server: &str) -> Result<(), String> {
+    let whole = visit.proxies().whole();
+    let is_known = whole.servers.keys().any(|name| name.as_str() == server);
+    match is_known || whole.faults.iter().any(|fault| fault.name == server) {
+        true => Ok(()),
+        // The name may be of any length.
+        false => Err("the gateway has no server of that name".to_owned()),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::{Gateway, offered, stream};
-use crate::approvals::Approvals;
+use crate::approvals::{Approvals, Question};
 use crate::downstream::http::Visit;
 use crate::proxy::Proxy;
 use crate::ui::{API, servers};
@@ -67,9 +67,7 @@ impl Gateway {
             }
             "approvals.list" => {
                 none(params)?;
-                let approvals = self.approvals().pending();
-                let approvals = approvals.map_err(|error| error.to_string())?;
-                Ok(json!({ "approvals": approvals }))
+                Ok(json!({ "approvals": self.pending(visit)? }))
             }
             "approvals.allow" | "approvals.deny" => {
                 let WhichApproval { id } = of(params)?;
@@ -83,6 +81,15 @@ impl Gateway {
         }
     }
 
+    /// The calls of people that wait at this gateway. The machine's own user may have others in the same state directory.
+    pub(super) fn pending(&self, visit: &Visit) -> Result<Vec<Question>, String> {
+        let whole = visit.proxies().whole();
+        let pending = self.approvals().pending();
+        let mut pending = pending.map_err(|error| error.to_string())?;
+        pending.retain(|one| one.person.is_some() && one.configuration == whole.path);
+        Ok(pending)
+    }
+
     /// Decides on a call that waits.
     pub(super) fn decide_call(
         &self,
@@ -91,15 +98,14 @@ impl Gateway {
         is_allowed: bool,
     ) -> Result<Value, String> {
         let approvals = self.approvals();
-        let pending = approvals.pending().map_err(|error| error.to_string())?;
+        let pending = self.pending(visit)?;
         let question = pending.iter().find(|question| question.id == id);
+        let question = question.ok_or_else(|| {
+            "no call of this gateway waits for that approval: it was used or withdrawn, or ten minutes have passed"
+        })?;
         let word = if is_allowed { "allow" } else { "deny" };
-        let order = match question {
-            Some(question) => format!("{word} call {id} of {}: {}", question.tool, question.call),
-            None => format!("{word} call {id}"),
-        };
-        let server = question.map(|question| question.server.as_str());
-        self.note(visit, &order, server)?;
+        let order = format!("{word} call {id} of {}: {}", question.tool, question.call);
+        self.note(visit, &order, Some(&question.server))?;
         let decided = approvals.decide(id, is_allowed);
         Ok(json!(decided.map_err(|error| error.to_string())?))
     }

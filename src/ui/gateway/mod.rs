@@ -5,6 +5,7 @@
 //! people whose role manages the gateway see all proxies, and the commands about the whole of it.
 
 mod acts;
+mod lines;
 mod methods;
 mod stream;
 
@@ -15,7 +16,7 @@ use std::time::Instant;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Extension, Path, Request, State};
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn};
 use axum::response::Response;
@@ -35,6 +36,7 @@ pub(crate) struct Gateway {
     opening: Opening,
     state_dir: PathBuf,
     began: Instant,
+    readings: lines::Readings,
     /// The open streams of each identity.
     streams: Mutex<HashMap<String, usize>>,
 }
@@ -47,6 +49,7 @@ impl Gateway {
             opening,
             state_dir,
             began: Instant::now(),
+            readings: lines::Readings::default(),
             streams: Mutex::default(),
         })
     }
@@ -62,10 +65,21 @@ impl Pages for Gateway {
         Router::new()
             .nest(&format!("{WINDOW}api"), doors)
             .route(WINDOW, get(doors::index))
-            .route(&format!("{WINDOW}{{*file}}"), get(doors::file))
+            .route(&format!("{WINDOW}{{*file}}"), get(file))
             .layer(from_fn(complete))
             .with_state(self)
     }
+}
+
+/// A file of the page.
+async fn file(Path(path): Path<String>) -> Response {
+    let found = doors::asset(&path);
+    found.unwrap_or_else(|| {
+        refused(
+            StatusCode::NOT_FOUND,
+            "there is nothing here: open the window at /ui/",
+        )
+    })
 }
 
 /// Adds the headers of every response.

@@ -9,11 +9,13 @@ use axum::body::Body;
 use axum::response::Response;
 use futures_util::stream;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::Gateway;
+use crate::config::BUILT_IN_SERVER;
 use crate::downstream::http::Visit;
-use crate::events::{Event, Heard, Listener, Past};
-use crate::tool::ServerName;
+use crate::events::{Event, Heard, Listener, Numbered, Past};
+use crate::tool::{ServerName, ToolName};
 use crate::ui::doors::{EVENTS, begin, event_text, lagged_text, typed};
 
 /// The most open streams of one identity. One window listens for all windows of a browser.
@@ -22,22 +24,46 @@ const MOST: usize = 16;
 /// Interval between two comments of a stream, and between two looks whether the visit goes on.
 const COMMENT: Duration = Duration::from_secs(5);
 
+/// How long a stream goes on that a proxy has named the person for: the page opens another, and the proxy says again who it is.
+const FORWARDED: Duration = Duration::from_secs(7);
+
+/// Tells the page that the end of the stream is none of the visit.
+const RENEWED: &str = "retry: 100\nevent: renewed\ndata: {}\n\n";
+
 /// Whether a person may see an event.
-fn may_see(visit: &Visit, event: &Event) -> bool {
+fn may_see(visit: &Visit, numbered: &Numbered) -> bool {
     if visit.manages() {
         return true;
     }
-    let own = &visit.entitlement().identity;
-    match event {
-        Event::CallBegan { identity, .. }
-        | Event::CallEnded { identity, .. }
-        | Event::ApprovalWanted { identity, .. } => identity.as_ref() == Some(own),
+    let own = Some(&visit.entitlement().identity);
+    match &numbered.event {
+        Event::CallBegan {
+            identity,
+            server,
+            tool,
+            ..
+        }
+        | Event::CallEnded {
+            identity,
+            server,
+            tool,
+            ..
+        }
+        | Event::ApprovalWanted {
+            identity,
+            server,
+            tool,
+            ..
+        } => identity.as_ref() == own && is_shown(visit, server, Some(tool)),
         Event::ServerStarting { server }
         | Event::ServerReady { server }
         | Event::ServerFailed { server, .. }
         | Event::ServerStopped { server }
         | Event::ToolsChanged { server, .. }
-        | Event::LoginWanted { server } => is_of_everyone(visit, server),
+        | Event::LoginWanted { server } => {
+            // Another person's process has said other things.
+            numbered.owner.as_ref() == own && is_shown(visit, server, None)
+        }
         Event::SessionOpened { .. }
         | Event::SessionClosed { .. }
         | Event::Ordered { .. }
@@ -49,14 +75,22 @@ fn may_see(visit: &Visit, event: &Event) -> bool {
     }
 }
 
-/// Whether a server is the person's, and what happens to it is not about another person's connection.
-fn is_of_everyone(visit: &Visit, server: &str) -> bool {
+/// Whether the visitor's part of the configuration has a server, and the part of a limited credential the tool. The same identity may have
+/// shown another credential.
+fn is_shown(visit: &Visit, server: &str, tool: Option<&str>) -> bool {
     let (Ok(proxy), Ok(server)) = (visit.proxy(), ServerName::new(server)) else {
         return false;
     };
-    let config = proxy.unscoped().config();
-    let entry = config.servers.get(&server);
-    entry.is_some_and(|entry| !entry.is_for_people())
+    let is_limited = visit.entitlement().limit.is_some();
+    if server.as_str() == BUILT_IN_SERVER {
+        return !is_limited;
+    }
+    let view = proxy.unscoped();
+    let has_tool = |tool: &str| {
+        let tool = ToolName::new(tool).ok();
+        tool.is_some_and(|tool| view.snapshot().tool(&server, &tool).is_some())
+    };
+    view.config().servers.contains_key(&server) && (!is_limited || tool.is_none_or(has_tool))
 }
 
 /// The events that are kept, from the number `since` on.
@@ -72,8 +106,8 @@ pub(super) fn past(visit: &Visit, since: u64) -> Value {
 }
 
 fn seen(visit: &Visit, mut past: Past) -> Past {
-    past.events.retain(|event| may_see(visit, &event.event));
-    past.calls.retain(|event| may_see(visit, &event.event));
+    past.events.retain(|event| may_see(visit, event));
+    past.calls.retain(|event| may_see(visit, event));
     past
 }
 
@@ -88,6 +122,8 @@ pub(super) fn open(
     let stream = EventStream {
         ready: begin(&seen(&visit, past)),
         listener,
+        is_over: false,
+        end: visit.is_forwarded().then(|| Instant::now() + FORWARDED),
         visit,
         _place: place,
     };
@@ -102,6 +138,10 @@ pub(super) fn open(
 struct EventStream {
     ready: VecDeque<String>,
     listener: Listener,
+    /// Whether the page knows that the stream ends.
+    is_over: bool,
+    /// The end of a stream that does not go on as long as the visit.
+    end: Option<Instant>,
     visit: Arc<Visit>,
     _place: Place,
 }
@@ -111,17 +151,25 @@ impl EventStream {
         if let Some(text) = self.ready.pop_front() {
             return Some(text);
         }
+        if self.is_over {
+            return None;
+        }
+        let end = self.end.unwrap_or_else(Instant::now);
         let comment = tokio::time::sleep(COMMENT);
         tokio::pin!(comment);
         loop {
             tokio::select! {
                 biased;
                 () = self.visit.ended() => return None,
+                () = tokio::time::sleep_until(end), if self.end.is_some() => {
+                    self.is_over = true;
+                    return Some(RENEWED.to_owned());
+                }
                 () = &mut comment => {
                     return self.visit.is_current().then(|| ":\n\n".to_owned());
                 }
                 heard = self.listener.next() => match heard {
-                    Heard::Event(event) if may_see(&self.visit, &event.event) => {
+                    Heard::Event(event) if may_see(&self.visit, &event) => {
                         return Some(event_text(event.number, &*event));
                     }
                     Heard::Event(_) => {}

@@ -41,7 +41,7 @@ impl Slot {
                     if let Ok(connection) = std::mem::replace(&mut result, stopped) {
                         connection.wire.close();
                     }
-                    context.events().note(|| Event::ServerStopped {
+                    context.note(|| Event::ServerStopped {
                         server: self.server.to_string(),
                     });
                 }
@@ -51,17 +51,17 @@ impl Slot {
                     inner.last_used = Instant::now();
                     inner.uses = 0;
                     inner.phase = Phase::Ready(connection.clone());
-                    context.events().note(|| Event::ServerReady {
+                    context.note(|| Event::ServerReady {
                         server: self.server.to_string(),
                     });
                     let closing = self
                         .clone()
                         .close_when_idle(context.clone(), connection.clone());
-                    let (server, events) = (self.server.clone(), context.events().clone());
+                    let (server, noting) = (self.server.clone(), context.clone());
                     context.tasks.spawn(async move {
                         closing.await;
                         let server = || server.to_string();
-                        events.note(|| Event::ServerStopped { server: server() });
+                        noting.note(|| Event::ServerStopped { server: server() });
                     });
                     if let Some(interval) = self.idle.check {
                         self.clone()
@@ -141,14 +141,12 @@ impl Slot {
             true => error.outline(&self.server),
             false => error.to_string(),
         };
-        context.events().note(|| Event::ServerFailed {
+        context.note(|| Event::ServerFailed {
             server: server(),
             reason: telemetry::masked(&reason()).into_owned(),
         });
         if error.wants_login() {
-            context
-                .events()
-                .note(|| Event::LoginWanted { server: server() });
+            context.note(|| Event::LoginWanted { server: server() });
         }
     }
 }

@@ -334,9 +334,7 @@ impl Slot {
                 let (slot, context) = (self.clone(), self.users.context());
                 let tasks = context.tasks.clone();
                 let server = || self.server.to_string();
-                context
-                    .events()
-                    .note(|| Event::ServerStarting { server: server() });
+                context.note(|| Event::ServerStarting { server: server() });
                 // Its log lines, and those of its connection, are for all sessions that use it; a runner has its own log.
                 let lines = context.log_lines.as_ref();
                 let is_passed_on = lines.is_some_and(|lines| lines.dispatch().is_none());

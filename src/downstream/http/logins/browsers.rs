@@ -16,9 +16,13 @@ use crate::config::Entitlement;
 use crate::identity::Pass;
 use crate::secret::{is_same_secret, random_bytes, random_token};
 
-/// The names of the cookie: over TLS, and on this machine without.
-const SECURE: &str = "__Host-mcpzip-logins";
-const PLAIN: &str = "mcpzip-logins";
+/// The place to which a cookie of a session gives access. A session that begins at the window has a cookie for each place. That of the
+/// page of logins follows from that of the window, and not the other way round, since the window lets people do more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::downstream::http) enum Door {
+    Logins,
+    Window,
+}
 
 /// How long an unused session stays.
 const IDLE: Duration = Duration::from_secs(30 * 60);
@@ -80,9 +84,16 @@ impl Default for Browsers {
 }
 
 impl Browsers {
-    /// Opens a session. Returns its cookie.
-    pub(super) fn open(&self, pass: Arc<Pass>, is_secure: bool) -> HeaderValue {
-        let value = random_token();
+    /// Opens a session. Returns its cookies. `window` is the path of the window, for browsers that come without HTTPS.
+    pub(super) fn open(
+        &self,
+        pass: Arc<Pass>,
+        is_secure: bool,
+        door: Door,
+        window: &str,
+    ) -> Vec<HeaderValue> {
+        let shown = random_token();
+        let value = self.value(&shown, door);
         let mut open = self.open.lock();
         open.retain(|_, one| one.is_open());
         let identity = &pass.entitlement().identity;
@@ -97,25 +108,49 @@ impl Browsers {
         }
         let used = Instant::now();
         open.insert(Sha256::digest(&value).into(), Open { pass, used });
-        let name = name(is_secure);
-        let secure = if is_secure { "; Secure" } else { "" };
-        // Lax, because the browser comes back from another site.
-        let cookie = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
-        HeaderValue::try_from(cookie).expect("a random token is ASCII")
+        let cookie = |door: Door, value: &str| {
+            // Cookies know no ports. With HTTPS, the name keeps other hosts out, and asks for this path.
+            let path = match door {
+                Door::Window if !is_secure => window,
+                Door::Window | Door::Logins => "/",
+            };
+            let (name, secure) = (
+                door.name(is_secure),
+                if is_secure { "; Secure" } else { "" },
+            );
+            // Lax, because the browser comes back from another site.
+            let cookie = format!("{name}={value}; Path={path}; HttpOnly; SameSite=Lax{secure}");
+            HeaderValue::try_from(cookie).expect("tokens and paths of URLs are ASCII")
+        };
+        let own = (door == Door::Window).then(|| cookie(Door::Window, &shown));
+        own.into_iter()
+            .chain([cookie(Door::Logins, &value)])
+            .collect()
+    }
+
+    /// The value for the page of logins, for the one that a browser shows at a door.
+    fn value(&self, shown: &str, door: Door) -> String {
+        match door {
+            Door::Logins => shown.to_owned(),
+            Door::Window => {
+                let about = [b"session\0", shown.as_bytes()].concat();
+                URL_SAFE_NO_PAD.encode(hmac::sign(&self.key, &about))
+            }
+        }
     }
 
     /// The visitor whose session a cookie names. Over HTTPS, it has to be the cookie that no other host can set.
-    pub(super) fn find(&self, headers: &HeaderMap, is_secure: bool) -> Option<Visitor> {
+    pub(super) fn find(&self, headers: &HeaderMap, is_secure: bool, door: Door) -> Option<Visitor> {
         let mut open = self.open.lock();
         let texts = headers.get_all(COOKIE).iter();
         let texts = texts.filter_map(|value| value.to_str().ok());
         let pairs = texts.flat_map(|text| text.split(';'));
         for pair in pairs {
             let pair = pair.trim().split_once('=');
-            let Some((_, value)) = pair.filter(|(own, _)| *own == name(is_secure)) else {
+            let Some((_, value)) = pair.filter(|(own, _)| *own == door.name(is_secure)) else {
                 continue;
             };
-            let hash = <[u8; 32]>::from(Sha256::digest(value));
+            let hash = <[u8; 32]>::from(Sha256::digest(self.value(value, door)));
             if let Some(one) = open.get_mut(&hash).filter(|one| one.is_open()) {
                 one.used = Instant::now();
                 return Some(Visitor::new(one.pass.clone(), Some(hash)));
@@ -153,9 +188,16 @@ impl Browsers {
     }
 }
 
-/// The name of the cookie.
-const fn name(is_secure: bool) -> &'static str {
-    if is_secure { SECURE } else { PLAIN }
+impl Door {
+    /// The name of the cookie: over TLS, and on this machine without.
+    const fn name(self, is_secure: bool) -> &'static str {
+        match (self, is_secure) {
+            (Self::Logins, true) => "__Host-mcpzip-logins",
+            (Self::Logins, false) => "mcpzip-logins",
+            (Self::Window, true) => "__Host-mcpzip-window",
+            (Self::Window, false) => "mcpzip-window",
+        }
+    }
 }
 
 impl Open {

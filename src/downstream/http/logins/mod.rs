@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 
 use self::browsers::Browsers;
-pub(super) use self::browsers::Visitor;
+pub(super) use self::browsers::{Door, Visitor};
 use self::windows::Windows;
 use crate::tool::ServerName;
 use crate::upstream::oauth::Flow;

@@ -15,13 +15,14 @@ use http_body_util::{BodyExt as _, Limited};
 use reqwest::Url;
 
 use super::Begun;
-use super::browsers::Visitor;
+use super::browsers::{Door, Visitor};
 use super::page::{self, Row};
 use crate::config::UpstreamIdentity;
 use crate::downstream::http::access::LetIn;
 use crate::downstream::http::admission::Peer;
 use crate::downstream::http::refusal;
 use crate::downstream::http::shared::Shared;
+use crate::downstream::http::window::WINDOW;
 use crate::identity::Denial;
 use crate::identity::authorization::Fields;
 use crate::proxy::Proxy;
@@ -72,11 +73,13 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
 pub(in crate::downstream::http) struct Shown {
     headers: HeaderMap,
     peer: Option<Peer>,
+    door: Door,
 }
 
 impl Shown {
-    pub(in crate::downstream::http) fn by(request: &Request) -> Self {
+    pub(in crate::downstream::http) fn by(request: &Request, door: Door) -> Self {
         Self {
+            door,
             headers: request.headers().clone(),
             peer: request.extensions().get::<Peer>().cloned(),
         }
@@ -96,10 +99,11 @@ impl Shown {
         match checked.await {
             Ok(pass) => Ok(Visitor::new(pass, None)),
             Err(Denial::Missing) => {
-                let known = shared
-                    .logins
-                    .browsers
-                    .find(&self.headers, is_secure(shared));
+                let known =
+                    shared
+                        .logins
+                        .browsers
+                        .find(&self.headers, is_secure(shared), self.door);
                 known.ok_or(Denial::Missing)
             }
             Err(denial) => Err(denial),
@@ -159,7 +163,7 @@ fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<Place>> {
 /// The page.
 async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let wanted = query(&request).get("server").map(str::to_owned);
-    let visitor = match Shown::by(&request).visitor(&shared).await {
+    let visitor = match Shown::by(&request, Door::Logins).visitor(&shared).await {
         Ok(visitor) => visitor,
         Err(Denial::Missing) => return page::entrance(wanted.as_deref(), ""),
         Err(denial) => return unknown(denial),
@@ -194,10 +198,12 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
         return page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     };
     let server = form.get("server");
-    match entered(&shared, form.get("token").unwrap_or_default()).await {
-        Ok(cookie) => {
+    match entered(&shared, form.get("token").unwrap_or_default(), Door::Logins).await {
+        Ok(cookies) => {
             let mut response = to_list(server);
-            response.headers_mut().insert(SET_COOKIE, cookie);
+            for cookie in cookies {
+                response.headers_mut().append(SET_COOKIE, cookie);
+            }
             let_in(response)
         }
         Err(Refused::NotValid(why)) => page::entrance(server, why),
@@ -212,11 +218,12 @@ pub(in crate::downstream::http) enum Refused {
     Denied(Denial),
 }
 
-/// Opens a session of a browser for a token. Returns its cookie.
+/// Opens a session of a browser for a token. Returns its cookies.
 pub(in crate::downstream::http) async fn entered(
     shared: &Shared,
     token: &str,
-) -> Result<HeaderValue, Refused> {
+    door: Door,
+) -> Result<Vec<HeaderValue>, Refused> {
     let value = HeaderValue::try_from(format!("Bearer {}", token.trim()));
     let value = value.map_err(|_| Refused::NotValid("This is not a token."))?;
     let headers = HeaderMap::from_iter([(AUTHORIZATION, value)]);
@@ -224,7 +231,13 @@ pub(in crate::downstream::http) async fn entered(
     let authenticator = authenticator.ok_or(Refused::Denied(Denial::Unavailable))?;
     let nowhere = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
     match authenticator.check(&headers, nowhere, None).await {
-        Ok(pass) => Ok(shared.logins.browsers.open(pass, is_secure(shared))),
+        Ok(pass) => {
+            let front = shared.proxies.front();
+            let url = front.and_then(|front| Url::parse(&front.url(WINDOW)?).ok());
+            let path = url.as_ref().map_or(WINDOW, Url::path);
+            let browsers = &shared.logins.browsers;
+            Ok(browsers.open(pass, is_secure(shared), door, path))
+        }
         Err(Denial::Missing | Denial::Invalid) => {
             Err(Refused::NotValid("This token is not valid here."))
         }
@@ -244,7 +257,7 @@ fn is_secure(shared: &Shared) -> bool {
 
 /// The visitor of a form with the mark of its page, and the form.
 async fn marked(shared: &Shared, request: Request) -> Result<(Visitor, Fields), Response> {
-    let visitor = Shown::by(&request).visitor(shared).await;
+    let visitor = Shown::by(&request, Door::Logins).visitor(shared).await;
     let visitor = visitor.map_err(unknown)?;
     let unreadable = || page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     let form = form(request).await.ok_or_else(unreadable)?;
@@ -319,7 +332,7 @@ async fn begin(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 async fn callback(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let fields = query(&request);
     let query = request.uri().query().unwrap_or_default().to_owned();
-    let visitor = match Shown::by(&request).visitor(&shared).await {
+    let visitor = match Shown::by(&request, Door::Logins).visitor(&shared).await {
         Ok(visitor) => visitor,
         Err(denial) => return unknown(denial),
     };

@@ -14,10 +14,10 @@ use super::WINDOW;
 use crate::config::Claims;
 use crate::downstream::http::access::LetIn;
 use crate::downstream::http::authorization::{Asked, note};
+use crate::downstream::http::logins::Door;
 use crate::downstream::http::logins::page::{self, Ways};
 use crate::downstream::http::logins::routes::{Refused, entered, form, query, unknown};
 use crate::downstream::http::shared::Shared;
-use crate::secret::random_token;
 
 /// The page for a browser that shows no identity, with what is wrong with the last attempt.
 pub(super) fn page(shared: &Shared, problem: &str) -> Response {
@@ -37,8 +37,8 @@ pub(super) async fn enter(State(shared): State<Arc<Shared>>, request: Request) -
     let Some(form) = form(request).await else {
         return page::note(StatusCode::BAD_REQUEST, "The form cannot be read.");
     };
-    match entered(&shared, form.get("token").unwrap_or_default()).await {
-        Ok(cookie) => with_session(cookie),
+    match entered(&shared, form.get("token").unwrap_or_default(), Door::Window).await {
+        Ok(cookies) => with_session(cookies),
         Err(Refused::NotValid(why)) => page(&shared, why),
         Err(Refused::Denied(denial)) => unknown(denial),
     }
@@ -53,20 +53,16 @@ pub(super) async fn login(State(shared): State<Arc<Shared>>, request: Request) -
         );
     };
     let browser = asked.browser(request.headers());
-    let (state, verifier) = (random_token(), random_token() + &random_token());
     let is_entitled = |claims: &Claims| asked.authenticator.is_entitled(claims);
     let scopes = asked.scopes();
     let visit = asked.server.begin_window(
         WINDOW,
-        (&state, &verifier),
+        |browser: &str| shared.logins.windows.begin(browser),
         browser.as_deref(),
         &scopes,
         &is_entitled,
     );
     let visit = visit.await;
-    let secret = visit.cookie.as_ref().map(|(secret, _)| secret.as_str());
-    let browser = browser.as_deref().or(secret).unwrap_or_default();
-    shared.logins.windows.add(state, verifier, browser);
     asked.shown(&shared, visit)
 }
 
@@ -86,7 +82,7 @@ pub(super) async fn callback(State(shared): State<Arc<Shared>>, request: Request
     let (Some(state), Some(browser)) = (fields.get("state"), browser) else {
         return stray();
     };
-    let Some(verifier) = shared.logins.windows.take(state, &browser) else {
+    let Some(verifier) = shared.logins.windows.verifier(state, &browser) else {
         return stray();
     };
     let Some(code) = fields.get("code").map(str::to_owned) else {
@@ -101,17 +97,20 @@ pub(super) async fn callback(State(shared): State<Arc<Shared>>, request: Request
     let Ok((token, event)) = ended else {
         return page(&shared, "The login did not count. Try again.");
     };
+    shared.logins.windows.end(state);
     note(&shared, event.as_ref());
-    match entered(&shared, &token).await {
-        Ok(cookie) => with_session(cookie),
+    match entered(&shared, &token, Door::Window).await {
+        Ok(cookies) => with_session(cookies),
         Err(Refused::NotValid(why)) => page(&shared, why),
         Err(Refused::Denied(denial)) => unknown(denial),
     }
 }
 
-fn with_session(cookie: HeaderValue) -> Response {
+fn with_session(cookies: Vec<HeaderValue>) -> Response {
     let mut response = to("./");
-    response.headers_mut().insert(SET_COOKIE, cookie);
+    for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
     response.extensions_mut().insert(LetIn);
     response
 }

@@ -19,6 +19,7 @@ use axum::routing::{get, post};
 use serde_json::json;
 
 use super::access::LetIn;
+use super::logins::Door;
 use super::logins::routes::{Shown, unknown};
 use super::refusal;
 use super::shared::Shared;
@@ -56,7 +57,16 @@ async fn guard(State(shared): State<Arc<Shared>>, request: Request, next: Next) 
     }
 }
 
+/// Whether the configuration still has the window.
+fn is_on(shared: &Shared) -> bool {
+    let http = &shared.proxies.whole().http;
+    http.as_ref().is_ok_and(|http| http.ui)
+}
+
 fn refused(shared: &Shared, request: &Request) -> Option<Response> {
+    if !is_on(shared) {
+        return Some(refusal::nothing_here());
+    }
     let access = &shared.access;
     let (headers, uri) = (request.headers(), request.uri());
     if let Some(refusal) = access.refusal(headers, uri) {
@@ -89,7 +99,7 @@ fn refused(shared: &Shared, request: &Request) -> Option<Response> {
 /// Passes a request on if it shows an identity, for as long as that counts. Handlers find the [`Visit`] in the request.
 async fn identify(State(shared): State<Arc<Shared>>, mut request: Request, next: Next) -> Response {
     let is_page = request.uri().path() == WINDOW;
-    let visitor = match Shown::by(&request).visitor(&shared).await {
+    let visitor = match Shown::by(&request, Door::Window).visitor(&shared).await {
         Ok(visitor) => visitor,
         Err(Denial::Missing) if is_page => return entrance::page(&shared, ""),
         Err(denial) if is_page => return unknown(denial),

@@ -44,7 +44,7 @@ impl Visit {
 
     /// Whether the person manages the gateway.
     pub(crate) fn manages(&self) -> bool {
-        self.entitlement().manages
+        self.visitor.pass().manages()
     }
 
     /// All proxies of the gateway.
@@ -62,6 +62,25 @@ impl Visit {
             .proxies
             .of(None, CLIENT, Some(self.entitlement()));
         own.map_err(|_| "your profile cannot be used; the administrator of the gateway has to correct the configuration".to_owned())
+    }
+
+    /// Whether a proxy in front says with each request who it is from.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.visitor.pass().is_forwarded()
+    }
+
+    /// The time since which the person has had their identity, in seconds since 1970, if it is known. What is older may be another's.
+    pub(crate) fn since(&self) -> Option<u64> {
+        let authenticator = self.shared.access.authenticator.as_ref()?;
+        authenticator.since(&self.entitlement().identity)
+    }
+
+    /// Does work that blocks, without holding up the other clients; `None` when the gateway ends. The work goes on when the future is dropped.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Option<T> {
+        self.shared.tasks.spawn_blocking(work).await.ok()
     }
 
     /// Counts a request of the person, as one over MCP.
@@ -130,7 +149,11 @@ impl Visit {
         let mut sessions = self.shared.sessions.list();
         let own = self.visitor.identity();
         if !self.manages() {
-            sessions.retain(|session| session.identity.as_deref() == Some(own));
+            let limit = &self.entitlement().limit;
+            sessions.retain(|session| {
+                let is_within = limit.is_none() || session.limit == *limit;
+                session.identity.as_deref() == Some(own) && is_within
+            });
         }
         sessions
     }
@@ -141,9 +164,9 @@ impl Visit {
         self.visitor.is_in_session()
     }
 
-    /// Whether the browser's session is still open, which this counts as a use of.
+    /// Whether there still is a window, and the browser's session is still open, which this counts as a use of.
     pub(crate) fn is_current(&self) -> bool {
-        self.shared.logins.browsers.is_open(&self.visitor)
+        super::is_on(&self.shared) && self.shared.logins.browsers.is_open(&self.visitor)
     }
 
     /// Waits until the identity does not count any more, or the gateway ends.
