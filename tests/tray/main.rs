@@ -222,9 +222,11 @@ fn the_item_shows_the_state_and_what_waits_and_pauses_and_resumes() {
     assert!(!item.setup.home().path("state/paused").exists());
     client.call("execute_tool", &list).text();
     // Another process pauses.
-    command::run(item.setup.command(&["daemon", "pause"]), "").code(0);
+    let switched = command::run(item.setup.command(&["daemon", "pause"]), "");
+    assert_eq!(switched.code, Some(0), "{switched}");
     item.shows("Resume");
-    command::run(item.setup.command(&["daemon", "resume"]), "").code(0);
+    let switched = command::run(item.setup.command(&["daemon", "resume"]), "");
+    assert_eq!(switched.code, Some(0), "{switched}");
     item.shows("Pause");
     // Quitting ends the item and nothing else.
     let process = daemon(&item.setup)["process"].clone();
