@@ -196,7 +196,7 @@ enum Configured {
     Ui(ui::Arguments),
     /// Show servers, calls in flight, approvals and the log in the terminal, live
     Top(top::Arguments),
-    /// Show an item in the panel of the desktop: state, approvals, pause (builds with the feature `tray`)
+    /// Show an item in the panel of the desktop: state, approvals, pause
     Tray(tray::Arguments),
     /// Run the daemon on a listener that another process passes
     #[command(name = crate::daemon::COMMAND, hide = true)]

@@ -899,5 +899,9 @@ fn a_build_without_the_tray_says_so_and_how_to_get_one() {
     let outcome = Setup::new().run(&["tray"]).code(1);
     let message = error(&outcome)["message"].to_string();
     assert!(message.contains("`mcpzip ui`"), "{message}");
-    assert_eq!(message.contains("--features tray"), cfg!(target_os = "linux"), "{message}");
+    assert_eq!(
+        message.contains("--features tray"),
+        cfg!(target_os = "linux"),
+        "{message}"
+    );
 }
