@@ -27,7 +27,7 @@ const until = async (what, holds) => {
   throw new Error(`this did not come: ${what}`);
 };
 
-const tokens = { anna: cli('token', 'create', 'anna', '--role', 'dev'), zoe: cli('token', 'create', 'zoe', '--role', 'admin') };
+const tokens = { anna: cli('token', 'create', 'anna', '--role', 'dev'), zoe: cli('token', 'create', 'zoe', '--role', 'admin', '--manage') };
 const gateway = home.start(home.binary, ['serve', '--http', '127.0.0.1:0', '--config', file]);
 let said = '';
 gateway.stderr.on('data', (data) => (said += data));

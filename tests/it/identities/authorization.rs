@@ -1236,6 +1236,10 @@ fn a_person_who_logs_in_gets_a_window_of_their_own() {
         "{}",
         page.body
     );
+    // Strangers begin as many logins as they like.
+    for _ in 0..1_010 {
+        assert_eq!(call(&gateway, "GET", "/ui/login").send().status, 403);
+    }
     let back = browser.consent(&gateway, &page, "allow");
     assert_eq!(back["at"], format!("{URL}/ui/callback"));
     let path = format!("/ui/callback?code={}&state={}", back["code"], back["state"]);
@@ -1250,7 +1254,9 @@ fn a_person_who_logs_in_gets_a_window_of_their_own() {
         (303, "./"),
         "{entered:?}"
     );
-    assert!(browser.cookies.contains_key("__Host-mcpzip-logins"));
+    for name in ["__Host-mcpzip-window", "__Host-mcpzip-logins"] {
+        assert!(browser.cookies.contains_key(name), "{name}");
+    }
     assert_eq!(browser.send(call(&gateway, "GET", &path)).status, 403);
     let ask = |browser: &mut Browser| {
         let call = call(&gateway, "POST", "/ui/api/control").header("Origin", URL);
@@ -1271,4 +1277,44 @@ fn a_person_who_logs_in_gets_a_window_of_their_own() {
     until("the end of the visit", || {
         (ask(&mut browser).status == 401).then_some(())
     });
+}
+
+#[test]
+fn a_client_that_a_manager_lets_in_does_not_manage() {
+    let auth = json!({ "authorization_server": { "url": URL } });
+    let setup = setup()
+        .setting("http", json!({ "auth": auth, "ui": true }))
+        .setting(
+            "roles",
+            json!({ "admin": { "profiles": ["*"], "manage": true } }),
+        );
+    let link = invite(&setup, &["zoe", "--role", "admin"]);
+    let gateway = setup.serve(&[]);
+    let mut browser = Browser::default();
+    browser.accept(&gateway, &link);
+    let client = registered(&gateway);
+    let page = browser.authorize(&gateway, &[("client_id", &client)]);
+    let back = browser.consent(&gateway, &page, "allow");
+    let (access, _) = tokens(&exchange(&gateway, &client, &back["code"]));
+    let ask = |method: &str| {
+        let call = call(&gateway, "POST", "/ui/api/control").header("Origin", URL);
+        call.header("Content-Type", "application/json")
+            .header("X-Mcpzip", "1")
+            .body(&json!({ "method": method }).to_string())
+    };
+    let bearer = |method| ask(method).header("Authorization", &format!("Bearer {access}"));
+    let offered = json_of(&bearer("ui.offered").send());
+    assert_eq!(offered["result"]["person"]["manages"], false, "{offered}");
+    assert_eq!(bearer("approvals.list").send().status, 403);
+    // Nor does the cookie of its token.
+    let mut agent = Browser::default();
+    let entered = form(&gateway, "/ui/enter", &[("token", &access)]).header("Origin", URL);
+    assert_eq!(agent.send(entered).status, 303);
+    assert_eq!(agent.send(ask("approvals.list")).status, 403);
+    // The person does, who has logged in to the window.
+    let page = browser.send(call(&gateway, "GET", "/ui/login"));
+    let back = browser.consent(&gateway, &page, "allow");
+    let path = format!("/ui/callback?code={}&state={}", back["code"], back["state"]);
+    assert_eq!(browser.send(call(&gateway, "GET", &path)).status, 303);
+    assert_eq!(browser.send(ask("approvals.list")).status, 200);
 }

@@ -1,7 +1,8 @@
 //! The window of a gateway: two people with two roles, each way across; and who gets in at all.
 
 use std::fs;
-use std::time::{Duration, Instant};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ impl<'g> Page<'g> {
         assert_eq!(entered.status, 303, "{entered:?}");
         assert_eq!(entered.header("location"), "./");
         let cookie = entered.header("set-cookie");
-        for part in ["HttpOnly", "SameSite=Lax", "Path=/"] {
+        for part in ["mcpzip-window=", "HttpOnly", "SameSite=Lax", "Path=/ui/"] {
             assert!(cookie.contains(part), "{cookie}");
         }
         assert!(!entered.body.contains(token), "{}", entered.body);
@@ -212,7 +213,7 @@ fn arguments_of(action: &str) -> Value {
 fn each_person_sees_and_calls_what_is_theirs() {
     let setup = setup();
     let anna = token(&setup, &["anna", "--role", "dev"]);
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     let gateway = setup.serve(&[]);
     let (anna, zoe) = (Page::enter(&gateway, &anna), Page::enter(&gateway, &zoe));
     let index = anna.get("").send();
@@ -335,6 +336,10 @@ fn each_person_sees_and_calls_what_is_theirs() {
         whole.contains("token:anna") && whole.contains("token:zoe"),
         "{whole}"
     );
+    // What the machine's own user did is not the gateway's.
+    assert!(!whole.contains("a token for"), "{whole}");
+    let all = setup.run(&["audit", "--json"]).code(0).stdout;
+    assert!(all.contains("a token for anna"), "{all}");
     let stats = anna.output("stats", &json!({}));
     let tools: Vec<&Value> = stats["tools"]
         .as_array()
@@ -352,7 +357,7 @@ fn each_person_sees_and_calls_what_is_theirs() {
 fn what_a_role_does_not_give_is_refused_and_changes_nothing() {
     let setup = setup();
     let anna = token(&setup, &["anna", "--role", "dev"]);
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     // A token that is limited to a profile has no rights beyond it.
     let limited = token(&setup, &["limited", "--role", "admin", "--profile", "code"]);
     let gateway = setup.serve(&[]);
@@ -424,7 +429,7 @@ fn what_a_role_does_not_give_is_refused_and_changes_nothing() {
 fn a_call_that_a_rule_asks_about_waits_for_the_manager() {
     let setup = setup();
     let anna = token(&setup, &["anna", "--role", "dev"]);
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     let gateway = setup.serve(&[]);
     let (anna, zoe) = (Page::enter(&gateway, &anna), Page::enter(&gateway, &zoe));
     let (mut hers, mut all) = (anna.listen(), zoe.listen());
@@ -459,7 +464,7 @@ fn a_call_that_a_rule_asks_about_waits_for_the_manager() {
 fn streams_show_the_calls_of_their_own_person() {
     let setup = setup();
     let anna = token(&setup, &["anna", "--role", "dev"]);
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     let gateway = setup.serve(&[]);
     let (anna, zoe) = (Page::enter(&gateway, &anna), Page::enter(&gateway, &zoe));
     let (mut hers, mut all) = (anna.listen(), zoe.listen());
@@ -492,7 +497,7 @@ fn streams_show_the_calls_of_their_own_person() {
 fn a_revoked_token_or_a_removed_right_ends_everything_soon() {
     let setup = setup();
     let anna = token(&setup, &["anna", "--role", "dev"]);
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     let gateway = setup.serve(&[]);
     let (anna, zoe) = (Page::enter(&gateway, &anna), Page::enter(&gateway, &zoe));
     let (mut hers, mut all) = (anna.listen(), zoe.listen());
@@ -543,7 +548,12 @@ fn nothing_of_the_window_answers_without_an_identity() {
         page.get("mark.svg"),
     ];
     for door in doors {
-        for cookie in ["", "mcpzip-logins=AAAA", "mcpzip-logins="] {
+        for cookie in [
+            "",
+            "mcpzip-window=AAAA",
+            "mcpzip-window=",
+            "mcpzip-logins=AAAA",
+        ] {
             let refused = door.clone().header("Cookie", cookie).send();
             assert_eq!(refused.status, 401, "{}", refused.body);
         }
@@ -556,6 +566,14 @@ fn nothing_of_the_window_answers_without_an_identity() {
     assert_eq!(by_header.send().status, 200);
     let in_url = gateway.call("GET", &format!("/ui/api/events?token={anna}"));
     assert_eq!(in_url.send().status, 401);
+    // The cookie of the page of logins, which every port of the host gets, is none of the window.
+    let entered = form(&gateway, "/logins/enter", &format!("token={anna}")).send();
+    let cookie = entered.header("set-cookie").split(';').next().unwrap();
+    let value = cookie.strip_prefix("mcpzip-logins=").unwrap();
+    for cookie in [cookie, &format!("mcpzip-window={value}")] {
+        let refused = gateway.call("GET", "/ui/").header("Cookie", cookie).send();
+        assert_eq!(refused.status, 401, "{refused:?}");
+    }
     let wrong = form(&gateway, "/ui/enter", "token=mcpzip_x").send();
     assert_eq!((wrong.status, wrong.header("set-cookie")), (401, ""));
     // There is no login where there is no authorization server.
@@ -660,7 +678,7 @@ fn the_window_is_off_by_default_and_needs_a_login() {
 #[test]
 fn a_log_that_cannot_be_written_lets_no_one_manage() {
     let setup = setup();
-    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
     // A file is where the directory of the log would be.
     let audit = setup.home().path("state/audit");
     let _ = fs::remove_dir_all(&audit);
@@ -674,4 +692,272 @@ fn a_log_that_cannot_be_written_lets_no_one_manage() {
     assert_eq!(ran["exit"], 1, "{ran}");
     let list = zoe.output("list", &json!({}));
     assert!(!list.to_string().contains("disabled"), "{list}");
+}
+
+#[test]
+fn a_token_that_an_agent_may_have_does_not_manage() {
+    let setup = setup();
+    let zoe = token(&setup, &["zoe", "--role", "admin"]);
+    let gateway = setup.serve(&[]);
+    let page = Page::enter(&gateway, &zoe);
+    let by_header = |token: &str, method: &str| {
+        let call = page.post("control", &json!({ "method": method }));
+        let call = call.without("Cookie");
+        call.header("Authorization", &format!("Bearer {token}"))
+            .send()
+    };
+    assert_eq!(
+        page.control("ui.offered", &json!({}))["person"]["manages"],
+        false
+    );
+    for answer in [
+        page.asked("approvals.list", &json!({})),
+        page.acted("approve", &arguments_of("approve")),
+        by_header(&zoe, "approvals.list"),
+    ] {
+        assert_eq!(answer.status, 403, "{}", answer.body);
+    }
+    // The right is one of the token, and has to be one of a role too.
+    let manager = token(&setup, &["zoe", "--role", "admin", "--manage"]);
+    until("the gateway knows the new token", || {
+        (by_header(&manager, "approvals.list").status == 200).then_some(())
+    });
+    assert_eq!(by_header(&zoe, "approvals.list").status, 403);
+    let listed = setup.run(&["token", "list", "--json"]).code(0).json();
+    let rights: Vec<&Value> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| &one["manages"])
+        .collect();
+    assert_eq!(rights, [false, true]);
+    let listed = setup.run(&["token", "list"]).code(0).stdout;
+    assert_eq!(listed.matches("manages the gateway").count(), 1, "{listed}");
+    let create = ["token", "create", "anna", "--role", "dev", "--manage"];
+    let refused = setup.run(&create).code(1).stderr;
+    assert!(refused.contains("`manage`"), "{refused}");
+    let create = ["token", "create", "zoe", "--manage", "--profile", "code"];
+    let _ = setup.run(&create).code(2);
+}
+
+#[test]
+fn reading_the_log_holds_no_one_up() {
+    let setup = setup();
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    // A log of many lines, in a chain of their own.
+    let chains = setup.home().path("state/audit");
+    let files = |directory: &Path| -> Vec<PathBuf> {
+        let files = fs::read_dir(directory).unwrap();
+        files.map(|file| file.unwrap().path()).collect()
+    };
+    let chain = files(&chains)
+        .into_iter()
+        .find(|file| file.is_dir())
+        .unwrap();
+    let is_segment = |file: &PathBuf| file.extension().is_some_and(|end| end == "jsonl");
+    let segment = files(&chain).into_iter().find(is_segment).unwrap();
+    let copy = chains.join("ffffffffffffffff");
+    fs::create_dir(&copy).unwrap();
+    let line = json!({
+        "time": "2999-01-01T00:00:00.000000Z", "kind": "call", "outcome": "ok", "identity": "token:anna",
+        "server": "git", "tool": "log", "ms": 1.5, "sent": 2, "received": 3, "arguments": "x".repeat(200),
+    });
+    let lines = format!("{line}\n").repeat(20_000);
+    fs::write(copy.join(segment.file_name().unwrap()), lines).unwrap();
+    let gateway = setup.serve(&[]);
+    let anna = Page::enter(&gateway, &anna);
+    let read = |action: &str| {
+        let body = json!({ "action": action, "arguments": {} });
+        std::io::BufReader::new(anna.post("command", &body).begin())
+    };
+    let waiting: Vec<_> = (0..4).map(|_| read("stats")).collect();
+    let (ends, health) = std::thread::scope(|scope| {
+        let ends: Vec<_> = waiting
+            .into_iter()
+            .map(|one| {
+                scope.spawn(|| {
+                    let (answer, _) = Incoming::read(one).whole();
+                    let stats = json_of(&answer)["output"].clone();
+                    assert_eq!(stats["tools"][0]["calls"], 20_000, "{stats}");
+                    assert_eq!(stats["tools"][0]["received_bytes"], 60_000);
+                    Instant::now()
+                })
+            })
+            .collect();
+        assert_eq!(gateway.call("GET", "/healthz").send().status, 200);
+        let health = Instant::now();
+        let ends: Vec<Instant> = ends.into_iter().map(|one| one.join().unwrap()).collect();
+        (ends, health)
+    });
+    // The readings came first, and one after the other.
+    assert!(ends.iter().any(|end| *end > health));
+    let lines = anna.output("audit", &json!({ "limit": 3, "since": "2d" }));
+    assert_eq!(lines.as_array().unwrap().len(), 3);
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_persons_process_wrote_is_for_that_person() {
+    let failing = json!({ "command": "sh", "args": ["-c", "echo \"process $$\" >&2; exit 3"] });
+    let setup = setup().entry("broken", &failing.to_string()).setting(
+        "profiles",
+        json!({ "code": { "servers": ["git", "broken"] } }),
+    );
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let bo = token(&setup, &["bo", "--role", "dev"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
+    let gateway = setup.serve(&[]);
+    let [anna, bo, zoe] = [anna, bo, zoe].map(|token| Page::enter(&gateway, &token));
+    let reasons = |page: &Page<'_>| -> Vec<String> {
+        let events = page.control("events.list", &json!({}))["events"].clone();
+        let events = events.as_array().unwrap().iter();
+        let failed = events.filter(|event| event["kind"] == "server_failed");
+        failed
+            .map(|event| event["reason"].as_str().unwrap().to_owned())
+            .collect()
+    };
+    for page in [&anna, &bo] {
+        page.acted("tools", &json!({ "server": "broken" }));
+    }
+    let [hers, his] = [&anna, &bo].map(|page| {
+        until("a failure", || {
+            Some(reasons(page)).filter(|reasons| !reasons.is_empty())
+        })
+    });
+    assert!(hers[0].contains("process "), "{hers:?}");
+    assert!(
+        hers.iter().all(|reason| !his.contains(reason)),
+        "{hers:?} {his:?}"
+    );
+    let all = reasons(&zoe);
+    assert!(all.contains(&hers[0]) && all.contains(&his[0]), "{all:?}");
+}
+
+#[test]
+fn a_limited_token_reads_nothing_of_the_others_of_its_person() {
+    let setup = setup();
+    let whole = token(&setup, &["anna", "--role", "admin"]);
+    let limited = token(&setup, &["anna", "--role", "admin", "--profile", "code"]);
+    let gateway = setup.serve(&[]);
+    let (whole, limited) = (
+        Page::enter(&gateway, &whole),
+        Page::enter(&gateway, &limited),
+    );
+    limited.output("tools", &json!({ "server": "git" }));
+    let mut stream = limited.listen();
+    for name in ["vault__read", "git__push", "git__log"] {
+        whole.output("call", &json!({ "name": name }));
+    }
+    limited.output("call", &json!({ "name": "git__echo" }));
+    let seen = [(); 2].map(|()| heard(&mut stream, "call_ended")["tool"].clone());
+    assert_eq!(seen, ["log", "echo"]);
+    let tools = |lines: &Value| -> Vec<Value> {
+        let lines = lines.as_array().unwrap().iter();
+        lines.map(|line| line["tool"].clone()).collect()
+    };
+    let lines = limited.output("audit", &json!({}));
+    assert_eq!(tools(&lines), ["echo"], "{lines}");
+    let stats = limited.output("stats", &json!({}));
+    assert_eq!(tools(&stats["tools"]), ["echo"], "{stats}");
+    let lines = whole.output("audit", &json!({ "kind": "call" }));
+    assert_eq!(tools(&lines), ["read", "push", "log", "echo"], "{lines}");
+    // The next person of the name is another one.
+    let _ = setup.run(&["token", "revoke", "anna"]).code(0);
+    let revoked = SystemTime::now();
+    until("the next second", || {
+        let passed = revoked.elapsed().ok()?;
+        (passed > Duration::from_secs(1)).then_some(())
+    });
+    let next = token(&setup, &["anna", "--role", "admin"]);
+    until("the gateway knows the new token", || {
+        let entered = form(&gateway, "/ui/enter", &format!("token={next}")).send();
+        (entered.status == 303).then_some(())
+    });
+    let lines = Page::enter(&gateway, &next).output("audit", &json!({}));
+    assert_eq!(lines, json!([]));
+}
+
+#[test]
+fn a_stream_ends_before_a_proxy_could_be_wrong_about_its_person() {
+    let http = json!({
+        "auth": { "forwarded": { "user_header": "X-User", "from": ["127.0.0.1"] } },
+        "ui": true,
+    });
+    let mut people = roles();
+    people["admin"]["users"] = json!(["zoe"]);
+    let setup = setup().setting("http", http).setting("roles", people);
+    let gateway = setup.serve(&[]);
+    let events = || {
+        gateway
+            .call("GET", "/ui/api/events")
+            .header("X-User", "zoe")
+    };
+    let start = Instant::now();
+    let mut stream = events().open();
+    assert_eq!(stream.status(), 200);
+    let mut last = None;
+    while let Some(event) = stream.event() {
+        last = Some(event);
+    }
+    assert!(start.elapsed() < LIMIT, "{:?}", start.elapsed());
+    assert_eq!(last.unwrap().kind, "renewed");
+    assert_eq!(events().open().status(), 200);
+}
+
+#[test]
+fn the_machines_own_user_decides_on_their_own_calls() {
+    let setup = setup();
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
+    let gateway = setup.serve(&[]);
+    let zoe = Page::enter(&gateway, &zoe);
+    let mut local = setup.connect();
+    local.begin("execute_tool", &json!({ "name": "git__ask" }).to_string());
+    let id = until("a question", || {
+        let listed = setup.run(&["approvals", "list", "--json"]).code(0).json();
+        listed[0]["id"].as_str().map(str::to_owned)
+    });
+    let pending = zoe.control("approvals.list", &json!({}));
+    assert_eq!(pending["approvals"], json!([]));
+    assert_eq!(zoe.output("approvals", &json!({})), json!([]));
+    for action in ["allow", "deny"] {
+        let ran = json_of(&zoe.acted(action, &json!({ "id": id })));
+        assert_eq!(ran["exit"], 1, "{ran}");
+    }
+    let listed = setup.run(&["approvals", "list", "--json"]).code(0).json();
+    assert_eq!(listed[0]["decision"], Value::Null, "{listed}");
+    // Nothing was ordered, and nothing of other servers is shown.
+    let lines = zoe.output("audit", &json!({ "kind": "daemon" }));
+    assert_eq!(lines, json!([]));
+    let ran = json_of(&zoe.acted("logs", &json!({ "server": "mine" })));
+    assert_eq!(ran["exit"], 1, "{ran}");
+}
+
+#[test]
+fn a_window_that_is_switched_off_is_gone_at_once() {
+    let setup = setup();
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let gateway = setup.serve(&[]);
+    let anna = Page::enter(&gateway, &anna);
+    assert_eq!(anna.get("").send().status, 200);
+    let missing = anna.get("nothing").send();
+    assert_eq!(missing.status, 404);
+    assert!(!missing.body.contains("mcpzip ui"), "{}", missing.body);
+    setup.setting("http", json!({ "auth": "tokens" })).save();
+    until("the end of the window", || {
+        (anna.get("").send().status == 404).then_some(())
+    });
+}
+
+#[test]
+fn a_reading_of_the_log_counts_for_the_limits() {
+    let setup = setup().setting("limits", json!([{ "requests_per_minute": 1 }]));
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let gateway = setup.serve(&[]);
+    let anna = Page::enter(&gateway, &anna);
+    assert_eq!(anna.acted("audit", &json!({})).status, 200);
+    let refused = until("a refusal", || {
+        let answer = anna.acted("stats", &json!({}));
+        (answer.status == 429).then_some(answer)
+    });
+    assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
 }
