@@ -81,7 +81,9 @@ impl Right {
     /// The refusal for a person who does not have it.
     pub(super) const fn refusal(self) -> &'static str {
         match self {
-            Own | Manage => "only a role with `manage` may do this at this gateway, by a login in the browser or a token made with `--manage`",
+            Own | Manage => {
+                "only a role with `manage` may do this at this gateway, by a login in the browser or a token made with `--manage`"
+            }
             Machine => {
                 "this is about the machine of the gateway, and is done there: `mcpzip ui` or the command"
             }

@@ -80,8 +80,8 @@ impl Browser {
             .map(|(name, value)| format!("{name}={value}"));
         let cookies = cookies.collect::<Vec<_>>().join("; ");
         let answer = call.header("Cookie", &cookies).send();
-        let set = answer.header("set-cookie");
-        if let Some((name, rest)) = set.split_once('=') {
+        for set in answer.header("set-cookie").lines() {
+            let (name, rest) = set.split_once('=').unwrap();
             let value = rest.split(';').next().unwrap();
             assert!(
                 set.contains("HttpOnly") && set.contains("SameSite=Lax") && set.contains("Secure"),

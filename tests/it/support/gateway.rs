@@ -392,7 +392,14 @@ impl Incoming {
             let Some((name, value)) = line.split_once(": ") else {
                 break;
             };
-            headers.insert(name.to_ascii_lowercase(), value.to_owned());
+            let known: &mut String = headers.entry(name.to_ascii_lowercase()).or_default();
+            // Cookies are the only header of which there may be several.
+            if name.eq_ignore_ascii_case("set-cookie") && !known.is_empty() {
+                known.push('\n');
+            } else {
+                known.clear();
+            }
+            known.push_str(value);
         }
         let left = match headers.get("content-length") {
             Some(length) => Left::Bytes(length.parse().unwrap()),
