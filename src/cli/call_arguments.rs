@@ -562,12 +562,20 @@ async fn from_flags(tool: &str, given: Vec<Given>, app: &App) -> Result<Box<RawV
 fn takes_others(definition: &Definition<'_>) -> bool {
     let schema = definition.input_schema.map(RawValue::get);
     let schema: Option<Value> = schema.and_then(|schema| serde_json::from_str(schema).ok());
-    let members = schema.as_ref().and_then(Value::as_object).into_iter();
-    members.flatten().any(|(key, value)| match key.as_str() {
-        "additionalProperties" => *value != Value::Bool(false),
+    let Some(members) = schema.as_ref().and_then(Value::as_object) else {
+        return true;
+    };
+    let is_open = |value: &Value| *value != Value::Bool(false);
+    let is_other = |(key, value): (&String, &Value)| match key.as_str() {
+        "additionalProperties" => is_open(value),
         "patternProperties" | "allOf" | "anyOf" | "oneOf" | "if" | "$ref" | "$dynamicRef" => true,
         _ => false,
-    })
+    };
+    match members.get("additionalProperties") {
+        // Nothing is said of what the tool takes.
+        None if !members.contains_key("properties") => true,
+        _ => members.iter().any(is_other),
+    }
 }
 
 /// The error for flags of a tool without parameters.

@@ -51,7 +51,9 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
                 Some(end) => (&rest[..end + 3], &inner[..end], &inner[end + 1..]),
                 None => (rest, "", ""),
             };
-            let is_whole = out.is_empty() && written.len() == text.len();
+            // Codex has a format of its own and fills in nothing. Files of other clients that fill in nothing are often copies of files in
+            // which the reference was filled in.
+            let is_whole = client != Client::Codex || out.is_empty() && written.len() == text.len();
             match reference(style, inner, role, is_whole) {
                 Reading::Variable(reference) => {
                     if out.ends_with('$') {
@@ -157,7 +159,7 @@ enum Reading {
     Literal,
 }
 
-/// The meaning of `${inner}`, which may be the whole text.
+/// The meaning of `${inner}`, which may have to be the whole text.
 fn reference(style: Style, inner: &str, role: Role, is_whole: bool) -> Reading {
     let name = inner.split_once(":-").map_or(inner, |(name, _)| name);
     if inner.starts_with("input:") || name == "CLAUDE_PLUGIN_ROOT" || name == "CLAUDE_PLUGIN_DATA" {
@@ -184,7 +186,7 @@ fn reference(style: Style, inner: &str, role: Role, is_whole: bool) -> Reading {
         // be a shell's, which expands it.
         _ if !is_name(name) => Reading::Literal,
         Style::Shell | Style::Dollar => Reading::Variable(inner.to_owned()),
-        // Where the client fills in nothing, a part of a longer text is what the server got.
+        // A part of a longer text is what the server got.
         Style::None if !is_whole => Reading::Literal,
         _ if role == Role::Value => Reading::Variable(inner.to_owned()),
         _ => Reading::Literal,

@@ -364,7 +364,7 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
 
 fn shown_users(users: &[String]) -> String {
     match users {
-        [] => caution("not used").to_string(),
+        [] => caution("not used"),
         users => format!("used by {}", users.join(", ")),
     }
 }

@@ -59,7 +59,7 @@ impl RequestContext {
             _ => false,
         };
         match for_agent {
-            true => recoded(error),
+            true => recoded(&error),
             false => error,
         }
     }
@@ -90,7 +90,7 @@ impl RequestContext {
         let required = raw.and_then(required).unwrap_or_default();
         let lacking = required.lacking_in(self.caller.capabilities);
         if lacking == ClientCapabilities::NONE || !self.is_askable {
-            return recoded(error.clone());
+            return recoded(error);
         }
         let message = format!(
             "server `{server}` needs a capability that this request does not declare: {}",
@@ -110,8 +110,8 @@ pub(super) fn places_of(error: &[u8]) -> Option<Vec<&RawValue>> {
 }
 
 /// An error for the agent.
-fn recoded(error: Bytes) -> Bytes {
-    let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
+fn recoded(error: &[u8]) -> Bytes {
+    let raw: Option<&RawValue> = serde_json::from_slice(error).ok();
     let object = raw.and_then(|raw| Object::parse(raw).ok());
     let object = object.unwrap_or_default();
     object.with("code", &ErrorCode::INTERNAL.to_string()).into()

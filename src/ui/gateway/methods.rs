@@ -100,9 +100,9 @@ impl Gateway {
         let approvals = self.approvals();
         let pending = self.pending(visit)?;
         let question = pending.iter().find(|question| question.id == id);
-        let question = question.ok_or_else(|| {
-            "no call of this gateway waits for that approval: it was used or withdrawn, or ten minutes have passed"
-        })?;
+        let question = question.ok_or(
+            "no call of this gateway waits for that approval: it was used or withdrawn, or ten minutes have passed",
+        )?;
         let word = if is_allowed { "allow" } else { "deny" };
         let order = format!("{word} call {id} of {}: {}", question.tool, question.call);
         self.note(visit, &order, Some(&question.server))?;
