@@ -12,6 +12,7 @@ use crate::support::{Server, Setup, until};
 const CREATE: &str = r#"{"name":"create_issue","inputSchema":{"type":"object","properties":{"title":{"type":"string"},"labels":{"type":"array","items":{"type":"string"}},"count":{"type":"integer"},"draft":{"type":"boolean"},"dueDate":{"type":"string"},"timeout":{"type":"number"},"kind":{"enum":["bug","task"]}},"required":["title"]}}"#;
 const SWEEP: &str =
     r#"{"name":"sweep","inputSchema":{"type":"object","properties":{"filter":{"type":"string"}}}}"#;
+const PING: &str = r#"{"name":"ping","inputSchema":{"type":"object","properties":{}}}"#;
 const OPEN: &str =
     r#"{"name":"open","inputSchema":{"type":"object","additionalProperties":{"type":"string"}}}"#;
 const LOOK: &str = r#"{"name":"look","inputSchema":{"type":"object","properties":{"filter":{"type":"string"}}},"annotations":{"readOnlyHint":true}}"#;
@@ -22,6 +23,7 @@ fn setup() -> Setup {
         .tool_as("sweep", SWEEP, [echo()])
         .tool_as("look", LOOK, [echo()])
         .tool("plain", [echo()])
+        .tool_as("ping", PING, [echo()])
         .tool_as("open", OPEN, [echo()]);
     Setup::new().server("hub", server).log_level("error")
 }
@@ -100,11 +102,11 @@ fn a_flag_that_is_no_parameter_is_refused_before_anything_is_called() {
 #[test]
 fn a_tool_without_parameters_takes_no_flags() {
     let setup = setup();
-    let refused = setup.run(&["call", "hub__plain", "--flag"]).code(2);
+    let refused = setup.run(&["call", "hub__ping", "--flag"]).code(2);
     assert!(refused.stderr.contains("takes no parameters"), "{refused}");
     assert_eq!(setup.home().count("hub", "tools/call"), 0);
     assert_eq!(
-        received(setup.run(&["call", "hub__plain", r#"{"a":1}"#])),
+        received(setup.run(&["call", "hub__ping", r#"{"a":1}"#])),
         json!({ "a": 1 })
     );
     assert_eq!(
