@@ -35,7 +35,7 @@ pictures:
 
 # The tray, with its tests on a bus of their own (Linux).
 tray:
-    ./test --test tray
+    ./test --test it tray::
 
 # The tray in a panel of XFCE on a screen of its own, as a picture.
 tray-picture FILE="tray.png":

@@ -89,6 +89,8 @@ mod surfaces;
 mod tasks;
 mod traces;
 mod transports;
+#[cfg(all(feature = "tray", target_os = "linux"))]
+mod tray;
 #[cfg(target_os = "linux")]
 mod ui;
 mod unconfigured;

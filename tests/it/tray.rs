@@ -1,24 +1,14 @@
-//! `mcpzip tray` on a real bus, with a stand-in for the panel. A target of its own, so that it is built for the feature `tray` alone:
-//! `cargo test --features tray --test tray`.
-#![cfg(target_os = "linux")]
-
-#[allow(
-    dead_code,
-    unused_imports,
-    reason = "the harness is that of the other tests"
-)]
-#[path = "../it/support/mod.rs"]
-mod support;
+//! `mcpzip tray` on a real bus, with a stand-in for the panel.
 
 use std::process::{Child, Command, Stdio};
 
+use crate::support::command;
+use crate::support::gateway::Gateway;
+use crate::support::keyring::Keyring;
+use crate::support::notifications::Notifications;
+use crate::support::process;
+use crate::support::{Setup, until};
 use serde_json::json;
-use support::command;
-use support::gateway::Gateway;
-use support::keyring::Keyring;
-use support::notifications::Notifications;
-use support::process;
-use support::{Setup, until};
 
 const WATCHER: &str = "org.kde.StatusNotifierWatcher";
 
