@@ -14,7 +14,7 @@ use crate::config::{
     SurfaceRequest, secrets_file,
 };
 use crate::downstream::{self, http};
-use crate::events::Events;
+use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
     Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
@@ -190,7 +190,9 @@ impl App {
     ) -> Self {
         write_logs(&config);
         let tasks = Tasks::new();
-        let servers = SharedServers::of_one(tasks.clone());
+        // The window of a gateway shows events from before it was opened.
+        let kept = if config.http.ui { events::KEPT } else { 0 };
+        let servers = SharedServers::of_run(tasks.clone(), Events::new(kept));
         let build = Build {
             start,
             request,

@@ -109,6 +109,9 @@ pub(crate) enum Event {
     },
 }
 
+/// Number of events that are kept for windows and `events.list`.
+pub(crate) const KEPT: usize = 4096;
+
 /// An event with its number. Numbers rise, and are not reused while the program runs.
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

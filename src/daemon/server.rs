@@ -29,7 +29,7 @@ use super::{Commands, command, election, metrics, relay, watchdog};
 use crate::app::{App, Handle};
 use crate::approvals::Approvals;
 use crate::config::{Environment, Paths};
-use crate::events::{Event, Events};
+use crate::events::{self, Event, Events};
 use crate::pause::{Pause, Paused};
 use crate::proxy::{ProcessMetric, ProcessMetrics};
 use crate::shutdown::{self, Tasks};
@@ -56,9 +56,6 @@ const PARTING: Duration = Duration::from_secs(8);
 
 /// The id of the HTTP clients among the sessions.
 const HTTP: &str = "http";
-
-/// Number of events that are kept for `events.list`.
-const KEPT_EVENTS: usize = 4096;
 
 /// The state that all connections of a daemon share.
 #[derive(Debug)]
@@ -136,7 +133,7 @@ pub(super) async fn run(mut listener: Listener, start: Start<'_>) -> io::Result<
         }
         std::process::abort();
     })?;
-    let events = Events::new(KEPT_EVENTS);
+    let events = Events::new(events::KEPT);
     let shared = SharedResources::new(events.clone(), &paths.cache_dir);
     let http = Http::new(
         paths.clone(),

@@ -175,7 +175,7 @@ impl Pass {
         is_for_it && self.entitlement.manages
     }
 
-    /// Whether a proxy shows it with each request anew, with the groups of that moment.
+    /// Whether a proxy sends it with each request, with the groups of that moment.
     #[must_use]
     pub(crate) fn is_forwarded(&self) -> bool {
         matches!(self.shown, Shown::Forwarded)

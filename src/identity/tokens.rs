@@ -371,7 +371,7 @@ impl Tokens {
         } else {
             return None;
         };
-        // What has ended just now has no past.
+        // A name whose last credential has just ended has no earlier records.
         Some(since.unwrap_or_else(now))
     }
 

@@ -310,12 +310,7 @@ fn a_command_that_is_refused_has_a_line_however_its_arguments_are_given() {
 #[test]
 fn a_command_whose_arguments_cannot_be_read_has_a_line() {
     let setup = setup();
-    for (made, arguments) in (1..).zip([
-        &["{"][..],
-        &["a", "b"],
-        &["{}", "--name", "x"],
-        &["--name", "x"],
-    ]) {
+    for (made, arguments) in (1..).zip([&["{"][..], &["a", "b"], &["{}", "--name", "x"]]) {
         let refused = setup.run(&[&["call", "hub__echo"], arguments].concat());
         assert_ne!(refused.code, Some(0), "{refused}");
         let calls = calls(&setup);

@@ -150,7 +150,7 @@ fn the_list_has_the_file_of_secrets_too() {
     let path = setup.config_path().with_extension("secrets.json");
     let values = json!({ "IN_FILE": "hidden-value-1", "UNUSED": "hidden-value-2" });
     std::fs::write(&path, values.to_string()).unwrap();
-    let listed = run(&setup, &["secret", "list", "--json"], "").code(0);
+    let listed = command::run(setup.command(&["secret", "list", "--json"]), "").code(0);
     assert!(!listed.to_string().contains("hidden-value"), "{listed}");
     let listed = listed.json();
     let of = |name: &str| {
@@ -162,9 +162,13 @@ fn the_list_has_the_file_of_secrets_too() {
     assert_eq!(used["store"], "plain");
     assert_eq!(used["used_by"], json!(["mcpServers.plain.env.A"]));
     assert_eq!(of("UNUSED")["used_by"], json!([]));
-    let refused = run(&setup, &["secret", "rm", "IN_FILE"], "").code(1);
+    let refused = command::run(setup.command(&["secret", "rm", "IN_FILE"]), "").code(1);
     assert!(refused.stderr.contains("config.secrets.json"), "{refused}");
-    let told = set(&setup, "IN_FILE", "another-value").code(0);
+    let told = command::run(
+        setup.command(&["secret", "set", "IN_FILE"]),
+        "another-value",
+    )
+    .code(0);
     assert!(
         told.stderr.contains("`${IN_FILE}` is still the value in"),
         "{told}"

@@ -160,7 +160,7 @@ fn notes() -> Setup {
     let setup = Setup::new().daemon_as_configured();
     let store = setup.home().path("store");
     let entry = json!({
-        "command": support::program::mcpzip(),
+        "command": crate::support::program::mcpzip(),
         "args": ["__demo-server", "notes", store],
     });
     let setup = setup

@@ -64,7 +64,7 @@ use tokio::net::TcpListener;
 pub(crate) use access::Origin;
 pub(crate) use options::address;
 pub(crate) use options::{Arguments, Options, OptionsError, of_variable, token};
-pub(crate) use window::{Pages, Visit, WINDOW};
+pub(crate) use window::{Pages, Visit};
 
 use crate::config::{Entitlement, HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};
@@ -79,6 +79,9 @@ use logins::Logins;
 use sessions::Sessions;
 use shared::Shared;
 use tls::{Tls, TlsError};
+
+/// The path of the window, with a slash behind.
+pub(crate) const WINDOW: &str = "/ui/";
 
 /// The budget for large messages, in bytes: one for incoming messages in progress, one for outgoing ones.
 const LARGE: usize = 128 * 1024 * 1024;

@@ -13,7 +13,7 @@ use crate::config::Claims;
 use crate::identity::authorization::Fields;
 use crate::identity::tokens::{Grant, random_secret, sha256};
 
-/// The id of the window among clients, which has no seal and is no URL, so that it is none of theirs.
+/// The id of the window among clients. It has no seal and is not a URL, so no other client can have it.
 pub(super) const ID: &str = "the window";
 
 /// The name that people read.

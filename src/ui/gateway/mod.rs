@@ -1,7 +1,7 @@
 //! The window of a gateway: the same pages, at `/ui/` of `serve --http`, for people who log in.
 //!
-//! `downstream/http/window` says who a request is from. What they may use is in `rights`, and is asked here once for each request, before
-//! anything else is done. Everything is answered from the person's own proxy, which has their part of the configuration and nothing else;
+//! `downstream/http/window` says who a request is from. `rights` lists the methods and actions that they may use, and is consulted here once
+//! for each request, before anything else is done. Everything is answered from the person's own proxy, which has their part of the configuration and nothing else;
 //! people whose role manages the gateway see all proxies, and the commands about the whole of it.
 
 mod acts;

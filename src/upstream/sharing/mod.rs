@@ -69,7 +69,13 @@ impl SharedServers {
     /// Creates the servers of a single run; they end with its `tasks`.
     #[must_use]
     pub(crate) fn of_one(tasks: Tasks) -> Arc<Self> {
-        Self::with(tasks, Events::new(0), false)
+        Self::of_run(tasks, Events::new(0))
+    }
+
+    /// As [`SharedServers::of_one`], with the events of the run.
+    #[must_use]
+    pub(crate) fn of_run(tasks: Tasks, events: Arc<Events>) -> Arc<Self> {
+        Self::with(tasks, events, false)
     }
 
     /// Creates the servers of a run inside another program, which must not be started again as their guard process.

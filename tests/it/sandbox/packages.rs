@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::has_bubblewrap;
 use super::refusals::script;
-use crate::support::{Setup, program};
+use crate::support::{Setup, command, program};
 
 /// A stand-in for npm that installs the hostile server as a program. Each call is noted.
 const NPM: &str = r#"
@@ -383,17 +383,12 @@ fn a_sandbox_is_added_by_the_command_line_and_proposed_by_the_doctor() {
     let work = setup.home().path("work");
     std::fs::create_dir_all(&work).unwrap();
     let files = "@modelcontextprotocol/server-filesystem";
+    let run = |arguments: &[&str]| command::run(setup.command(arguments), "");
     let add = |options: &[&str]| {
         let command = ["--", "npx", "-y", files, work.to_str().unwrap()];
         let words = ["add", "files", "--no-check", "--force"].iter();
-        setup.run(
-            &[
-                words.copied().collect::<Vec<_>>().as_slice(),
-                options,
-                &command,
-            ]
-            .concat(),
-        )
+        let words = words.copied().collect::<Vec<_>>();
+        run(&[words.as_slice(), options, &command].concat())
     };
     let path = json!(work).to_string();
     let told = add(&["--sandbox", "strict"]).code(0).json()["hints"].to_string();
@@ -402,9 +397,9 @@ fn a_sandbox_is_added_by_the_command_line_and_proposed_by_the_doctor() {
     let told = add(&["--sandbox", &value]).code(0).json()["hints"].to_string();
     assert!(!told.contains("does not have"), "{told}");
     // Without a sandbox the doctor proposes one, in which the server can do its work.
-    let _ = setup.run(&["remove", "files"]).code(0);
+    let _ = run(&["remove", "files"]).code(0);
     let _ = add(&[]).code(0);
-    let report = setup.run(&["doctor", "--json"]).json();
+    let report = run(&["doctor", "--json"]).json();
     let findings = report["findings"].as_array().unwrap().iter();
     let found: Vec<String> = findings
         .filter(|found| found["code"] == "sandbox-possible" && found["subject"] == "files")

@@ -724,13 +724,9 @@ fn a_token_that_an_agent_may_have_does_not_manage() {
     });
     assert_eq!(by_header(&zoe, "approvals.list").status, 403);
     let listed = setup.run(&["token", "list", "--json"]).code(0).json();
-    let rights: Vec<&Value> = listed
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|one| &one["manages"])
-        .collect();
-    assert_eq!(rights, [false, true]);
+    let listed = listed.as_array().unwrap().iter();
+    let manage = listed.filter(|one| one["manages"] == true).count();
+    assert_eq!(manage, 1);
     let listed = setup.run(&["token", "list"]).code(0).stdout;
     assert_eq!(listed.matches("manages the gateway").count(), 1, "{listed}");
     let create = ["token", "create", "anna", "--role", "dev", "--manage"];

@@ -10,8 +10,8 @@ use axum::http::header::{LOCATION, SET_COOKIE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 
-use super::WINDOW;
 use crate::config::Claims;
+use crate::downstream::http::WINDOW;
 use crate::downstream::http::access::LetIn;
 use crate::downstream::http::authorization::{Asked, note};
 use crate::downstream::http::logins::Door;

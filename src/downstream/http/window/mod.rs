@@ -23,12 +23,10 @@ use super::logins::Door;
 use super::logins::routes::{Shown, unknown};
 use super::refusal;
 use super::shared::Shared;
+use crate::downstream::http::WINDOW;
 use crate::identity::Denial;
 
 pub(crate) use visit::Visit;
-
-/// The path of the window, with a slash behind.
-pub(crate) const WINDOW: &str = "/ui/";
 
 /// The pages of the window.
 pub(crate) trait Pages: Send + Sync {

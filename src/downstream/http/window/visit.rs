@@ -69,7 +69,7 @@ impl Visit {
         self.visitor.pass().is_forwarded()
     }
 
-    /// The time since which the person has had their identity, in seconds since 1970, if it is known. What is older may be another's.
+    /// The time since which the person has had their identity, in seconds since 1970, if it is known. Older records may be another person's.
     pub(crate) fn since(&self) -> Option<u64> {
         let authenticator = self.shared.access.authenticator.as_ref()?;
         authenticator.since(&self.entitlement().identity)
