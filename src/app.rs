@@ -191,7 +191,8 @@ impl App {
         write_logs(&config);
         let tasks = Tasks::new();
         // The window of a gateway shows events from before it was opened.
-        let kept = if config.http.ui { events::KEPT } else { 0 };
+        let has_window = config.http.as_ref().is_ok_and(|http| http.ui);
+        let kept = if has_window { events::KEPT } else { 0 };
         let servers = SharedServers::of_run(tasks.clone(), Events::new(kept));
         let build = Build {
             start,
