@@ -595,7 +595,7 @@ fn requests_of_other_pages_and_hosts_are_refused() {
     let gateway = setup.serve(&["--allow-origin", "https://app.example"]);
     let page = Page::enter(&gateway, &anna);
     let own = page.post("control", &json!({ "method": "servers.list" }));
-    assert_eq!(own.clone().send().status, 200);
+    assert_eq!(own.send().status, 200);
     for (name, value) in [
         ("Host", "evil.example"),
         ("Origin", "http://evil.example"),
@@ -613,7 +613,7 @@ fn requests_of_other_pages_and_hosts_are_refused() {
     for name in ["Origin", "Content-Type", "X-Mcpzip"] {
         assert_eq!(own.clone().without(name).send().status, 403, "{name}");
     }
-    let twice = own.clone().and_header("Host", "evil.example").send();
+    let twice = own.and_header("Host", "evil.example").send();
     assert_eq!(twice.status, 400);
     let events = page
         .get("api/events")
