@@ -102,7 +102,7 @@ fn offered(list: &[(&'static str, Right)], manages: bool) -> Vec<&'static str> {
     offered.map(|(name, _)| *name).collect()
 }
 
-/// What a window offers to the person who looks at it.
+/// The methods and actions that a window offers to the person who looks at it.
 #[derive(Debug, serde::Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Offered {

@@ -95,7 +95,7 @@ async fn check(request: Request, next: Next) -> Response {
     }
 }
 
-/// What the person may use.
+/// The methods and actions that the person may use.
 fn offered(visit: &Visit) -> Offered {
     let entitlement = visit.entitlement();
     Offered::at_gateway(Person {

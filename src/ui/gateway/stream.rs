@@ -75,7 +75,7 @@ fn may_see(visit: &Visit, numbered: &Numbered) -> bool {
     }
 }
 
-/// Whether the visitor's part of the configuration has a server, and the part of a limited credential the tool. The same identity may have
+/// Whether the visitor's part of the configuration has a server, and the part of a limited credential the tool. The identity may also have
 /// shown another credential.
 fn is_shown(visit: &Visit, server: &str, tool: Option<&str>) -> bool {
     let (Ok(proxy), Ok(server)) = (visit.proxy(), ServerName::new(server)) else {
