@@ -49,7 +49,7 @@ A server that is stopped starts again with the next call.")]
     /// Pause mcpzip: until it is resumed, no new call of any session reaches a server
     #[command(after_help = "Examples:
   mcpzip daemon pause
-  mcpzip daemon resume
+  mcpzip daemon pause --json
 
 Calls in progress end, and calls that wait for approval go on waiting. Agents get the reason, and how you resume. Lists and search go on. It holds for all processes with this state directory, also without a daemon, until `mcpzip daemon resume`.")]
     Pause,
