@@ -188,7 +188,9 @@ impl<'a> Attachment<'a> {
     }
 
     /// Serves the client in this process, from the point at which the last daemon stopped.
-    async fn serve_here(self, reason: &str) -> io::Result<Outcome> {
+    async fn serve_here(mut self, reason: &str) -> io::Result<Outcome> {
+        // The session has begun, and a configuration that cannot be used any more does not end it.
+        self.session.generation = self.session.generation.max(1);
         tracing::warn!(
             reason,
             "this session is served without a daemon from now on"

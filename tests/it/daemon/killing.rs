@@ -157,6 +157,25 @@ fn sessions_outlive_a_configuration_that_cannot_be_used(shared: Way) {
     client.finish();
 }
 
+fn sessions_outlive_a_stop_with_a_configuration_that_cannot_be_used(shared: Way) {
+    let setup = one(shared);
+    let mut client = setup.connect();
+    client.execute("a__t");
+    let (path, daemon) = (setup.config_path(), setup.process());
+    let good = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{good} broken")).unwrap();
+    let _ = command::run(setup.command(&["daemon", "stop"]), "").code(0);
+    until("the daemon is gone", || is_gone(daemon).then_some(()));
+    let lost = client.execute("a__t").tool_error();
+    assert!(lost.contains("a__t"), "{lost}");
+    std::fs::write(&path, good).unwrap();
+    until("the server is back", || {
+        let answer = client.execute("a__t");
+        (!answer.is_tool_error()).then_some(())
+    });
+    client.finish();
+}
+
 fn a_restarted_daemon_has_the_same_sessions(shared: Way) {
     let setup = one(shared);
     let mut clients = [setup.connect(), setup.connect()];
@@ -222,6 +241,7 @@ each_way! {
     a_killed_daemon_leaves_no_process_and_its_sessions_go_on,
     a_stopped_daemon_leaves_its_sessions_to_their_own_processes,
     sessions_outlive_a_configuration_that_cannot_be_used,
+    sessions_outlive_a_stop_with_a_configuration_that_cannot_be_used,
     a_restarted_daemon_has_the_same_sessions,
     a_restart_lets_calls_under_way_end_and_leaves_later_ones_to_the_new_daemon,
     a_client_that_does_not_read_delays_no_other,
