@@ -114,7 +114,13 @@ impl ClientCapabilities {
                     Some(_) => false,
                 }
             }
-            "sampling/createMessage" => self.has(Self::SAMPLING_TOOLS) || !has_tools(&params),
+            "sampling/createMessage" => {
+                let context = params.get("includeContext");
+                let context = context.map(|raw| text(raw).unwrap_or_default());
+                (self.has(Self::SAMPLING_TOOLS) || !has_tools(&params))
+                    && (self.has(Self::SAMPLING_CONTEXT)
+                        || matches!(context.as_deref(), None | Some("none")))
+            }
             _ => true,
         };
         has_kind && self.allow(method)
@@ -384,6 +390,7 @@ mod tests {
                 r#"{"messages":[{"role":"user","content":{"type":"text","text":"x"}}]}"#,
                 true,
             ),
+            (r#"{"messages":[],"includeContext":"none"}"#, true),
             (r#"{"messages":[],"tools":[]}"#, false),
             (r#"{"messages":[],"toolChoice":{"mode":"auto"}}"#, false),
             (
@@ -403,6 +410,13 @@ mod tests {
             );
             let tools = r#"{"sampling":{"tools":{}}}"#;
             check(tools, "sampling/createMessage", params, true);
+        }
+        for (declared, is_permitted) in [
+            (r#"{"sampling":{}}"#, false),
+            (r#"{"sampling":{"context":{}}}"#, true),
+        ] {
+            let params = r#"{"messages":[],"includeContext":"allServers"}"#;
+            check(declared, "sampling/createMessage", params, is_permitted);
         }
         check(r#"{"roots":{}}"#, "roots/list", "{}", true);
         check(r#"{"roots":{}}"#, "tools/call", "{}", false);

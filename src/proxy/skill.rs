@@ -105,8 +105,10 @@ impl Skill {
         match (&self.files, path) {
             (Some(files), Some(_)) => files.iter().any(|file| file.uri == uri),
             (None, Some(path)) => {
-                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~/:@+,=".contains(&b);
-                path.bytes().all(is_plain) && path.split('/').all(|part| !part.is_empty())
+                // Windows leaves out dots at the end, and gives other meanings to `~` and `:`.
+                let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"-._/@+,=".contains(&b);
+                let is_part = |part: &str| !part.is_empty() && !part.ends_with('.');
+                path.bytes().all(is_plain) && path.split('/').all(is_part)
             }
             (_, None) => false,
         }
@@ -114,7 +116,8 @@ impl Skill {
 
     /// Whether a server could take this for the URI of something in its folder.
     pub(super) fn may_have(&self, uri: &str) -> bool {
-        uri.to_lowercase().starts_with(&self.folder.to_lowercase())
+        // The folder itself may have no slash at the end.
+        format!("{}/", uri.to_lowercase()).starts_with(&self.folder.to_lowercase())
     }
 
     /// Whether this is the URI of something in its folder.

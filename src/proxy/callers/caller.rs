@@ -326,6 +326,9 @@ const ANOTHERS_ID: &str =
 
 /// Notes a question that sends the user to another place, so that its server alone can say that this is done.
 fn begins(client: &Client, question: &Question) -> bool {
+    if question.method != "elicitation/create" {
+        return true;
+    }
     let params = question.params.as_deref();
     let params: Option<&RawValue> = params.and_then(|params| serde_json::from_slice(params).ok());
     params.is_none_or(|params| client.begins(&question.server, params))

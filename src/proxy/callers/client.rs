@@ -382,8 +382,12 @@ impl Client {
         if let Some((of, _)) = elsewhere.iter().find(|(_, known)| *known == id) {
             return of == server;
         }
-        if elsewhere.len() >= MOST_ELSEWHERE {
-            elsewhere.pop_front();
+        // A server displaces its own places only.
+        let mut own = (0..elsewhere.len()).filter(|at| elsewhere[*at].0 == *server);
+        let oldest = own.next();
+        let is_full = own.count() + 1 >= MOST_ELSEWHERE;
+        if let Some(oldest) = oldest.filter(|_| is_full) {
+            elsewhere.remove(oldest);
         }
         elsewhere.push_back((server.clone(), id));
         true

@@ -11,7 +11,7 @@ use super::resources::{ResourceTarget, not_found, several};
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::view::View;
-use crate::proxy::{Caller, ChangeNotice, Interests, Reply};
+use crate::proxy::{Caller, ChangeNotice, Interests, Reply, own_uris};
 use crate::tool::ServerName;
 
 /// The time limit of a subscription, including the server's start.
@@ -93,6 +93,15 @@ impl Features {
             return;
         };
         tracing::debug!(%server, uri = own, "a resource has changed");
+        // To find its owner is costly, and a server may send any number of these.
+        let may_mean = |uri: &String| {
+            let named = own_uris::split(uri).map(|(name, _)| name);
+            let named = named.or_else(|| Some(own_uris::without_server(uri)?.0));
+            *uri == own || named.is_some_and(|name| name == *server)
+        };
+        if !self.callers.wanted_uris().iter().any(may_mean) {
+            return;
+        }
         // Every client that follows it is allowed to see it.
         for uri in self.seen_uris(&self.callers.unscoped(), server, &own) {
             let params = if uri == own {

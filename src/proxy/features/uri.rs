@@ -28,6 +28,9 @@ enum Part<'a> {
     Expression(&'a str),
 }
 
+/// Maximum number of expressions in a template; one with more matches nothing.
+const MOST_EXPRESSIONS: usize = 16;
+
 /// The disambiguated form of `uri` of `server`.
 pub(crate) fn disambiguated(server: &ServerName, uri: &str) -> String {
     own_uris::with_server(server, uri).unwrap_or_else(|| own_uris::told_apart(server, uri))
@@ -148,7 +151,7 @@ impl<'a> Template<'a> {
 
     /// The values of the expressions in `uri`, in order; `literal` converts the literals to their form in `uri`.
     fn values(&self, uri: &str, literal: fn(&str) -> String) -> Option<Vec<String>> {
-        if !uri.starts_with(&literal(self.beginning())) {
+        if !uri.starts_with(&literal(self.beginning())) || !self.may_match(uri, literal) {
             return None;
         }
         let captures = self.pattern(literal)?.captures(uri)?;
@@ -160,6 +163,24 @@ impl<'a> Template<'a> {
                 .map(|value| value.as_str().to_owned())
                 .collect(),
         )
+    }
+
+    /// Whether `uri` has the literals in their order. This needs no pattern, which takes long to make.
+    fn may_match(&self, uri: &str, literal: fn(&str) -> String) -> bool {
+        let (mut rest, mut expressions) = (uri, 0);
+        for part in &self.0 {
+            match part {
+                Part::Expression(_) => expressions += 1,
+                Part::Literal(text) => {
+                    let text = literal(text);
+                    let Some(at) = rest.find(&text) else {
+                        return false;
+                    };
+                    rest = &rest[at + text.len()..];
+                }
+            }
+        }
+        expressions <= MOST_EXPRESSIONS
     }
 
     fn pattern(&self, literal: fn(&str) -> String) -> Option<Regex> {
@@ -215,6 +236,20 @@ mod tests {
         }
         for other in ["file:///x", "mcpzip://a b/x", "mcpzip://a"] {
             assert!(own_uris::split(other).is_none(), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_template_with_very_many_expressions_matches_nothing() {
+        let template = |count: usize| format!("x:{}", "{a}.".repeat(count));
+        let uri = |count: usize| format!("x:{}", "1.".repeat(count));
+        for (count, matches) in [(MOST_EXPRESSIONS, true), (MOST_EXPRESSIONS + 1, false)] {
+            let template = template(count);
+            assert_eq!(
+                Template::new(&template).matches(&uri(count)),
+                matches,
+                "{count}"
+            );
         }
     }
 

@@ -134,7 +134,12 @@ impl RequestContext {
             .get("_meta")
             .and_then(|raw| Object::parse(raw).ok())
             .unwrap_or_default();
-        let json = |key: &str| params.get(key).map(|raw| raw.get().to_owned());
+        // Clients with a handshake are asked by requests, and have no such members.
+        let is_modern = caller.revision.is_modern();
+        let json = |key: &str| {
+            let raw = params.get(key).filter(|_| is_modern)?;
+            Some(raw.get().to_owned())
+        };
         let (relayed, trace) = traced_meta(&caller.trace, &meta);
         Self {
             caller: caller.clone(),

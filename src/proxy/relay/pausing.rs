@@ -23,6 +23,10 @@ impl Relay {
     /// not held: its token is ours, and is valid for that call only.
     pub(in crate::proxy) fn holds(&self, context: Option<&RequestContext>) -> Option<Paused> {
         let paused = self.paused()?;
+        // Other requests are sent anew, whatever their state is.
+        let may_answer =
+            |context: &&RequestContext| context.is_askable && context.caller.revision.is_modern();
+        let context = context.filter(may_answer);
         let state = context.and_then(|context| context.state.as_deref());
         let is_begun = state.is_some_and(|state| self.open_calls.has(state));
         (!is_begun).then_some(paused)

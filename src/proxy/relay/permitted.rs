@@ -56,6 +56,13 @@ impl RequestContext {
             Some(ErrorCode::MISSING_CAPABILITY) if is_modern => {
                 return self.lacking(server, &error);
             }
+            // These are about the connection to mcpzip, which decides on them.
+            Some(
+                ErrorCode::UNSUPPORTED_VERSION
+                | ErrorCode::HEADER_MISMATCH
+                | ErrorCode::INSUFFICIENT_SCOPE
+                | ErrorCode::TOO_MANY_REQUESTS,
+            ) => true,
             _ => false,
         };
         match for_agent {
@@ -70,14 +77,16 @@ impl RequestContext {
             return false;
         };
         let able = self.caller.capabilities;
-        let mut asked = places.iter();
+        let is_url = |place: &&RawValue| {
+            let mode = Object::parse(place).ok().and_then(|one| one.text("mode"));
+            mode.as_deref() == Some("url")
+        };
+        let begins = |place: &&RawValue| self.caller.client.begins(server, place);
         self.is_askable
             && !self.caller.revision.is_modern()
             && able.elicits_urls()
-            && asked.all(|place| {
-                let mode = Object::parse(place).ok().and_then(|one| one.text("mode"));
-                mode.as_deref() == Some("url") && self.caller.client.begins(server, place)
-            })
+            && places.iter().all(is_url)
+            && places.iter().all(begins)
     }
 
     /// The error that a request lacks a capability, in our words: only with those that the client could declare.

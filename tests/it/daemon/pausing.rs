@@ -8,7 +8,7 @@ use super::orders::lines;
 use super::{Shared, Way, each_way};
 use crate::support::script::{answer, answer_with, ask, echo, result, sleep};
 use crate::support::terminal::Terminal;
-use crate::support::{Server, Setup, until};
+use crate::support::{Client, Server, Setup, until};
 
 const CALL: &str = r#""method":"tools/call""#;
 
@@ -182,24 +182,30 @@ fn a_call_that_its_server_has_begun_gets_the_clients_answer_and_a_made_up_one_do
     let question = ask("q-1", "elicitation/create", form);
     let asking = Server::new().tool("t", [question, answer_with(r#""said":$answer"#)]);
     let setup = Setup::new().server("s", asking).alone();
-    let mut client = setup.start();
-    let mut modern = |members: &str| {
+    let mut client = setup.connect();
+    let modern = |client: &mut Client, members: &str| {
         let call = format!(r#""name":"execute_tool","arguments":{{"name":"s__t"}}{members}"#);
         let id = client.begin_modern("tools/call", &call, ABLE, "");
         client.answer(id)
     };
-    let asked = modern("").value();
+    let asked = modern(&mut client, "").value();
     assert_eq!(asked["resultType"], "input_required");
     paused(&setup);
     for made_up in ["mcpzip.anew", "mcpzip.consent.x", "mcpzip.x", "of a server"] {
-        let refused = modern(&format!(r#","requestState":"{made_up}""#)).tool_error();
+        let refused = modern(&mut client, &format!(r#","requestState":"{made_up}""#)).tool_error();
         says_so(&refused);
     }
     let state = &asked["requestState"];
+    // A client with a handshake has no answers to give in a call.
+    let call = format!(
+        r#"{{"name":"execute_tool","arguments":{{"name":"s__t"}},"requestState":{state}}}"#
+    );
+    says_so(&client.ask("tools/call", &call).tool_error());
     let answers = r#"{"question-1":{"action":"decline"}}"#;
-    let ended = modern(&format!(
-        r#","inputResponses":{answers},"requestState":{state}"#
-    ));
+    let ended = modern(
+        &mut client,
+        &format!(r#","inputResponses":{answers},"requestState":{state}"#),
+    );
     assert!(ended.result().contains("decline"), "{}", ended.result());
     assert_eq!(setup.home().count("s", CALL), 1);
     client.finish();
