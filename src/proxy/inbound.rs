@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::callers::caller::{StandingHost, masked, named_log};
-use super::{Proxy, extensions};
+use super::{Proxy, extensions, own_uris};
 use crate::mcp::{ClientCapabilities, Frame, LogLevel};
 use crate::tool::{ServerName, ToolHash, ToolName};
 use crate::upstream::{self, Comparing, Host, Listing, NotListed, Notice};
@@ -99,9 +99,13 @@ impl upstream::Audience for Inbound {
             Notice::Extension(method, params) => {
                 let masker = proxy.unscoped().config().masker_of(server);
                 let masked = params.map(|params| masked(masker.as_ref(), params));
+                let seen = match &masked {
+                    Some(Some(params)) => own_uris::for_clients(server, params),
+                    None | Some(None) => None,
+                };
                 let params = match &masked {
                     None => "{}",
-                    Some(Some(params)) => params.get(),
+                    Some(Some(params)) => seen.as_deref().unwrap_or(params.get()),
                     Some(None) => return,
                 };
                 for client in proxy.callers.seeing(server) {

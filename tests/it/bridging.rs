@@ -357,13 +357,12 @@ fn a_user_who_has_to_be_somewhere_first_is_sent_there() {
     let setup = Setup::new().server("s", Server::new().tool("t", [first_no]));
     let mut client = greeted(&setup, ALL);
     let refused = client.execute("s__t");
-    assert!(
-        refused
-            .as_str()
-            .ends_with(&format!(r#""error":{PLACES}}}"#)),
-        "{}",
-        refused.as_str()
-    );
+    let refused: Value = serde_json::from_str(refused.as_str()).unwrap();
+    let place = &refused["error"]["data"]["elicitations"][0];
+    assert_eq!(refused["error"]["code"], -32042, "{refused}");
+    assert_eq!(place["url"], "https://a.example/", "{refused}");
+    assert_eq!(place["message"], "s: Log in", "{refused}");
+    assert_eq!(place["_meta"]["mcpzip/server"], "s", "{refused}");
     assert_eq!(client.execute("s__t").text(), "welcome");
     client.finish();
 

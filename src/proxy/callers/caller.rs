@@ -151,14 +151,21 @@ impl Host for CallHost {
     }
 
     fn notified(&self, method: &str, params: Option<&RawValue>) {
-        let is_its = |(server, common): &(ServerName, Arc<Common>)| common.is_of(server, method);
-        if self.of.as_ref().is_some_and(is_its) && may_notify(method) {
+        let is_its = |(server, common): &&(ServerName, Arc<Common>)| common.is_of(server, method);
+        let Some((server, _)) = self.of.as_ref().filter(is_its) else {
+            return;
+        };
+        if may_notify(method) {
             let empty = RawValue::from_string("{}".to_owned()).expect("it is JSON");
             let Some(params) = masked(self.masker.as_ref(), params.unwrap_or(&empty)) else {
                 return;
             };
+            let seen = own_uris::for_clients(server, &params);
             let outbox = self.current().caller.outbox.clone();
-            outbox.offer(Frame::notification(method, params.get()));
+            outbox.offer(Frame::notification(
+                method,
+                seen.as_deref().unwrap_or(params.get()),
+            ));
         }
     }
 

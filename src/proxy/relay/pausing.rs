@@ -23,7 +23,7 @@ impl Relay {
     /// not held: its token is ours, and is valid for that call only.
     pub(in crate::proxy) fn holds(&self, context: Option<&RequestContext>) -> Option<Paused> {
         let paused = self.paused()?;
-        // Other requests are sent anew, whatever their state is.
+        // Only these requests answer a question; others are new calls.
         let may_answer =
             |context: &&RequestContext| context.is_askable && context.caller.revision.is_modern();
         let context = context.filter(may_answer);

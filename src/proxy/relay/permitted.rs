@@ -6,8 +6,11 @@ use serde_json::value::RawValue;
 use super::{RequestContext, error};
 use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, ErrorCode, Object};
+use crate::proxy::callers::caller::named;
 use crate::tool::ServerName;
-use crate::upstream::{ServerReply, code_of, message_of, required_input, with_plain_code};
+use crate::upstream::{
+    Question, ServerReply, code_of, message_of, required_input, with_plain_code,
+};
 
 impl RequestContext {
     /// The reply of `server` as this client may get it.
@@ -52,7 +55,12 @@ impl RequestContext {
         let error = with_plain_code(error);
         let is_modern = self.caller.revision.is_modern();
         let for_agent = match code_of(&error) {
-            Some(ErrorCode::URL_ELICITATION_REQUIRED) => !self.goes_elsewhere(server, &error),
+            Some(ErrorCode::URL_ELICITATION_REQUIRED) => {
+                if self.goes_elsewhere(server, &error) {
+                    return with_places_named(server, error);
+                }
+                true
+            }
             Some(ErrorCode::MISSING_CAPABILITY) if is_modern => {
                 return self.lacking(server, &error);
             }
@@ -116,6 +124,27 @@ pub(super) fn places_of(error: &[u8]) -> Option<Vec<&RawValue>> {
     let raw: &RawValue = serde_json::from_slice(error).ok()?;
     let data = Object::parse(Object::parse(raw).ok()?.get("data")?).ok()?;
     serde_json::from_str(data.get("elicitations")?.get()).ok()
+}
+
+/// The error with the server's name in each place, as questions have it.
+fn with_places_named(server: &ServerName, error: Bytes) -> Bytes {
+    let renamed = || {
+        let object = Object::parse(serde_json::from_slice(&error).ok()?).ok()?;
+        let data = Object::parse(object.get("data")?).ok()?;
+        let places = places_of(&error)?;
+        let places = places.iter().map(|place| {
+            let question = Question {
+                server: server.clone(),
+                method: "elicitation/create".to_owned(),
+                params: Some(Bytes::copy_from_slice(place.get().as_bytes())),
+            };
+            String::from_utf8_lossy(&named(&question)).into_owned()
+        });
+        let places: Vec<String> = places.collect();
+        let data = data.with("elicitations", &format!("[{}]", places.join(",")));
+        Some(object.with("data", &data))
+    };
+    renamed().map_or_else(|| error.clone(), Bytes::from)
 }
 
 /// An error for the agent.
