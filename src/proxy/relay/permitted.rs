@@ -57,7 +57,7 @@ impl RequestContext {
         let for_agent = match code_of(&error) {
             Some(ErrorCode::URL_ELICITATION_REQUIRED) => {
                 if self.goes_elsewhere(server, &error) {
-                    return with_places_named(server, error);
+                    return with_places_named(server, &error).unwrap_or(error);
                 }
                 true
             }
@@ -127,24 +127,21 @@ pub(super) fn places_of(error: &[u8]) -> Option<Vec<&RawValue>> {
 }
 
 /// The error with the server's name in each place, as questions have it.
-fn with_places_named(server: &ServerName, error: Bytes) -> Bytes {
-    let renamed = || {
-        let object = Object::parse(serde_json::from_slice(&error).ok()?).ok()?;
-        let data = Object::parse(object.get("data")?).ok()?;
-        let places = places_of(&error)?;
-        let places = places.iter().map(|place| {
-            let question = Question {
-                server: server.clone(),
-                method: "elicitation/create".to_owned(),
-                params: Some(Bytes::copy_from_slice(place.get().as_bytes())),
-            };
-            String::from_utf8_lossy(&named(&question)).into_owned()
-        });
-        let places: Vec<String> = places.collect();
-        let data = data.with("elicitations", &format!("[{}]", places.join(",")));
-        Some(object.with("data", &data))
-    };
-    renamed().map_or_else(|| error.clone(), Bytes::from)
+fn with_places_named(server: &ServerName, error: &Bytes) -> Option<Bytes> {
+    let object = Object::parse(serde_json::from_slice(error).ok()?).ok()?;
+    let data = Object::parse(object.get("data")?).ok()?;
+    let places = places_of(error)?;
+    let places = places.iter().map(|place| {
+        let question = Question {
+            server: server.clone(),
+            method: "elicitation/create".to_owned(),
+            params: Some(Bytes::copy_from_slice(place.get().as_bytes())),
+        };
+        String::from_utf8_lossy(&named(&question)).into_owned()
+    });
+    let places: Vec<String> = places.collect();
+    let data = data.with("elicitations", &format!("[{}]", places.join(",")));
+    Some(object.with("data", &data).into())
 }
 
 /// An error for the agent.
