@@ -12,6 +12,9 @@ use crate::files;
 /// Records are removed after this time.
 const KEPT_FOR: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
+/// A server that failed within this time is expected to fail again.
+const FRESH: Duration = Duration::from_secs(10 * 60);
+
 /// The largest record that is read, in bytes; reasons are cut well below it.
 const LARGEST: u64 = 64 * 1024;
 const LONGEST_REASON: usize = 4 * 1024;
@@ -63,6 +66,12 @@ impl Failures {
     pub(crate) fn load(&self, key: &Key) -> Option<Failure> {
         let bytes = files::read_regular(&self.path(key)?, LARGEST).ok()?;
         serde_json::from_slice(&bytes).ok()
+    }
+
+    /// Whether a server failed to list its tools in the last ten minutes.
+    #[must_use]
+    pub(crate) fn is_fresh(&self, key: &Key) -> bool {
+        self.load(key).is_some_and(|failure| failure.age() < FRESH)
     }
 
     /// Stores the failure. If the disk refuses it, only the log has it.

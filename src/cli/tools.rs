@@ -13,6 +13,7 @@ use super::output::{Output, bad, faint, strong};
 use super::profile_option::ProfileOption;
 use super::unknown::NO_SERVER;
 use crate::app::App;
+use crate::catalog::Snapshot;
 use crate::config::{BUILT_IN_SERVER, Config};
 use crate::proxy::{Progress, counted};
 use crate::tool::{Definition, ServerName, render_hit};
@@ -80,6 +81,25 @@ fn quarantined(app: &App, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item =
     servers.into_iter().filter_map(text)
 }
 
+/// A sentence about each of the `wanted` servers without a list.
+fn unlisted(app: &App, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+    let proxy = app.proxy();
+    let config = proxy.unscoped().config();
+    let progress = proxy.inventory.progress().into_iter();
+    let reasons = progress.filter_map(|(server, progress)| {
+        let reason = match progress {
+            Progress::Failed(reason) => reason.to_string(),
+            Progress::UnderWay if snapshot.server(&server).is_none() => {
+                "it has not listed its tools yet".to_owned()
+            }
+            _ => return None,
+        };
+        let reason = config.masker.mask(&reason);
+        wanted(server.as_str()).then(|| format!("{server}: {reason}"))
+    });
+    reasons.collect()
+}
+
 pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Result<(), Exit> {
     let proxy = app.proxy();
     {
@@ -131,22 +151,14 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             output.line(format!("{}{rest}", strong(&name)));
         }
     }
+    let unlisted = unlisted(app, &snapshot, wanted);
+    let reasons = unlisted.into_iter().chain(quarantined(app, wanted));
     if output.is_json() {
         output.json(&all);
-        quarantined(app, wanted).for_each(|text| output.note(&text));
+        reasons.for_each(|text| output.note(&text));
         return Ok(());
     }
-    for (server, progress) in proxy.inventory.progress() {
-        if let Progress::Failed(reason) = progress
-            && wanted(server.as_str())
-        {
-            output.line(bad(format!(
-                "{server}: {}",
-                proxy.unscoped().config().masker.mask(&reason.to_string())
-            )));
-        }
-    }
-    quarantined(app, wanted).for_each(|text| output.line(bad(text)));
+    reasons.for_each(|text| output.line(bad(text)));
     let shown = snapshot
         .tools()
         .filter(|tool| wanted(tool.server().name().as_str()));

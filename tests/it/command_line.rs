@@ -905,3 +905,36 @@ fn a_build_without_the_tray_says_so_and_how_to_get_one() {
         "{message}"
     );
 }
+
+#[test]
+fn a_remote_server_that_never_answers_delays_the_first_search_only() {
+    // Connections are accepted by the system, and never answered.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/mcp", silent.local_addr().unwrap());
+    let setup = setup().entry("far", &json!({ "url": url }).to_string());
+    setup.save();
+    let search = |arguments: &[&str]| {
+        let start = std::time::Instant::now();
+        let outcome = command::run(setup.command(arguments), "").code(0);
+        (outcome, start.elapsed())
+    };
+    let (first, _) = search(&["search", "read a file"]);
+    for shown in ["hub__read", "far (still being listed)"] {
+        assert!(first.stdout.contains(shown), "{first}");
+    }
+    // The fastest of three, as a busy machine delays one.
+    let fastest = (0..3).map(|_| search(&["search", "read a file"]).1).min();
+    assert!(
+        fastest.unwrap() < std::time::Duration::from_secs(4),
+        "{fastest:?}"
+    );
+    let (tools, _) = search(&["tools"]);
+    for shown in ["hub__read", "far: it has not listed its tools yet"] {
+        assert!(tools.to_string().contains(shown), "{tools}");
+    }
+    let status = command::run(setup.command(&["status"]), "");
+    assert!(
+        status.stdout.contains("did not list its tools within"),
+        "{status}"
+    );
+}

@@ -176,6 +176,25 @@ fn the_list_has_the_file_of_secrets_too() {
 }
 
 #[test]
+fn a_secret_that_the_configuration_takes_from_the_environment_says_what_to_write() {
+    let setup = setup();
+    setup.save();
+    let config = std::fs::read_to_string(setup.config_path()).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config["mcpServers"]["plain"] =
+        json!({ "command": "x", "disabled": true, "env": { "A": "${TOKEN}" } });
+    std::fs::write(setup.config_path(), config.to_string()).unwrap();
+    let advice = "write `${keyring:TOKEN}` there";
+    let told = command::run(setup.command(&["secret", "set", "TOKEN"]), VALUE).code(0);
+    assert!(told.stderr.contains(advice), "{told}");
+    assert!(told.stderr.contains("`mcpServers.plain.env.A`"), "{told}");
+    let listed = command::run(setup.command(&["secret", "list"]), "").code(0);
+    assert!(listed.stderr.contains(advice), "{listed}");
+    let told = command::run(setup.command(&["secret", "set", "git/hub"]), VALUE).code(0);
+    assert!(!told.stderr.contains("environment variable"), "{told}");
+}
+
+#[test]
 fn values_and_names_have_rules() {
     let setup = setup();
     let pem = "-----BEGIN KEY-----\nabcdefgh\n-----END KEY-----";

@@ -177,10 +177,32 @@ async fn set(
             file_name(machine)
         ));
     }
+    if let Some(note) = as_variable(name, machine)? {
+        output.note(&note);
+    }
     if value.expose().chars().count() < 6 {
         output.note("logs do not hide a value this short");
     }
     Ok(())
+}
+
+/// What to write where the configuration refers to a secret as if it was a variable of the environment; `None` if it does not.
+fn as_variable(name: &SecretName, machine: &Machine) -> Result<Option<String>, Exit> {
+    let uses = match variable_uses(&machine.paths, &machine.around.environment) {
+        Err(config::Error::Missing { .. }) => Vec::new(),
+        uses => uses?,
+    };
+    let uses = uses.iter().filter(|used| used.name == name.as_str());
+    let paths: Vec<_> = uses
+        .map(|used| format!("`{}`", super::printable::printable(&used.path)))
+        .collect();
+    if paths.is_empty() || file_secrets(machine)?.contains_key(name.as_str()) {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "{} refers to the environment variable `${{{name}}}`: write `${{keyring:{name}}}` there to use this secret",
+        paths.join(", ")
+    )))
 }
 
 /// Stores a secret at the place that was asked for, or else where new ones go.
@@ -323,6 +345,13 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
     names.dedup();
     let in_file = in_file(machine)?;
     let file = file_name(machine);
+    let mut advice = Vec::new();
+    for name in stored
+        .keys()
+        .filter(|name| users_of(name, &uses).is_empty())
+    {
+        advice.extend(as_variable(name, machine)?);
+    }
     if output.is_json() {
         let shown = names
             .iter()
@@ -331,6 +360,7 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
             json!({ "name": name, "store": "plain", "set_at": null, "used_by": users })
         });
         output.json(&shown.chain(in_file).collect::<Vec<Value>>());
+        advice.iter().for_each(|note| output.note(note));
         return Ok(());
     }
     if names.is_empty() && in_file.is_empty() {
@@ -354,6 +384,7 @@ fn list(store: &Store, machine: &Machine, output: &Output) -> Result<(), Exit> {
         let users = shown_users(users);
         output.row(format!("{}  ", strong(name)), format!("{file}; {users}"));
     }
+    advice.iter().for_each(|note| output.note(note));
     if !in_file.is_empty() {
         output.line(faint(format!(
             "{file} has its values as text; `mcpzip secret migrate` moves them to the keychain or the encrypted file"

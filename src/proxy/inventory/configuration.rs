@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::listing::ListingTask;
@@ -151,7 +152,11 @@ impl Inventory {
         // With a limit, because some readers of the catalog do not announce themselves.
         let _ = tokio::time::timeout(PATIENCE, self.begun.cancelled()).await;
         let keys = fresh.iter().map(|watched| watched.key.clone()).collect();
-        let known = self.load(keys).await;
+        let Cached { known, doubtful } = self.load(keys).await;
+        for Watched { key, watch, .. } in &fresh {
+            let is_doubtful = doubtful.contains(&key.server);
+            watch.is_doubtful.store(is_doubtful, Ordering::Relaxed);
+        }
         let modern = known
             .iter()
             .filter(|known| known.revision().is_some_and(Revision::is_modern));
@@ -191,15 +196,32 @@ impl Inventory {
         }
     }
 
-    async fn load(&self, keys: Vec<Key>) -> Vec<Arc<ServerTools>> {
+    async fn load(&self, keys: Vec<Key>) -> Cached {
         let (lists, pins, all) = (self.lists.clone(), self.pins.clone(), self.keys());
+        let failures = self.failures.clone();
         let load = move || {
             pins.load(all.iter());
-            keys.iter().filter_map(|key| lists.load(key)).collect()
+            let mut cached = Cached::default();
+            for key in keys {
+                match lists.load(&key) {
+                    Some(known) => cached.known.push(known),
+                    None if failures.is_fresh(&key) => cached.doubtful.push(key.server),
+                    None => {}
+                }
+            }
+            cached
         };
         let known = self.tasks.spawn_blocking(load).await.unwrap_or_default();
         let lists = self.lists.clone();
         drop(self.tasks.spawn_blocking(move || lists.tidy()));
         known
     }
+}
+
+/// What the cache has of some servers.
+#[derive(Default)]
+struct Cached {
+    known: Vec<Arc<ServerTools>>,
+    /// The servers without a list that failed to list their tools a short time ago.
+    doubtful: Vec<ServerName>,
 }

@@ -90,7 +90,7 @@ impl ListingTask {
                         true => tracing::debug!(server = %self.server, %reason, "tools not listed"),
                         false => tracing::warn!(server = %self.server, %reason, "tools not listed"),
                     }
-                    self.remember(&reason).await;
+                    self.inventory.remember_failure(&self.server, &reason).await;
                     Progress::Failed(Arc::new(reason))
                 }
             };
@@ -101,26 +101,6 @@ impl ListingTask {
             self.inventory.came.send_replace(Some(Instant::now()));
             sleep(PAUSE).await;
         }
-    }
-
-    /// Stores the reason of a failure, for commands that connect to no server.
-    async fn remember(&self, reason: &NotListed) {
-        let masked = self
-            .inventory
-            .callers
-            .unscoped()
-            .masked(&reason.to_string());
-        let failure = Failure::now(&masked);
-        let Some((key, _)) = self.inventory.key(&self.server) else {
-            return;
-        };
-        let failures = self.inventory.failures.clone();
-        let stored = self
-            .inventory
-            .tasks
-            .spawn_blocking(move || failures.store(&key, &failure));
-        // A failure has been logged already.
-        let _ = stored.await;
     }
 
     fn is_known(&self) -> bool {
@@ -171,6 +151,21 @@ impl ListingTask {
 }
 
 impl Inventory {
+    /// Stores the reason of a failure, for commands that connect to no server.
+    pub(super) async fn remember_failure(&self, server: &ServerName, reason: &NotListed) {
+        let masked = self.callers.unscoped().masked(&reason.to_string());
+        let failure = Failure::now(&masked);
+        let Some((key, _)) = self.key(server) else {
+            return;
+        };
+        let failures = self.failures.clone();
+        let stored = self
+            .tasks
+            .spawn_blocking(move || failures.store(&key, &failure));
+        // A failure has been logged already.
+        let _ = stored.await;
+    }
+
     /// Stores a new listing in the cache, the pins, the catalog and the index; notifies clients of changes.
     pub(in crate::proxy) async fn keep(
         &self,

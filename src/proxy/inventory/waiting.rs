@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{Inventory, Progress};
 use crate::tool::ServerName;
-use crate::upstream::Urgent;
+use crate::upstream::{NotListed, Urgent};
 
 /// How long a search waits for servers that are listed for the first time, from the start of the listing.
 const FIRST: Duration = Duration::from_secs(4);
@@ -17,6 +17,12 @@ const NEXT: Duration = Duration::from_secs(3);
 
 /// The longest time that it waits.
 const LONGEST: Duration = Duration::from_secs(15);
+
+/// How long a server behind a URL is waited for together with others; there is nothing to install.
+const REMOTE: Duration = Duration::from_secs(5);
+
+/// How long a server is waited for together with others if it failed a short time ago.
+const DOUBTFUL: Duration = Duration::from_millis(1500);
 
 impl Inventory {
     /// Lists `server`, or all servers for `None`, and waits for the result for at most `limit`.
@@ -59,34 +65,46 @@ impl Inventory {
         }
     }
 
-    /// Resolves when the cache has been read and the servers without a list have been listed, or after `limit`.
+    /// Resolves when the cache has been read and the servers without a list have been listed, or after `limit`. Without
+    /// `server`, one that never answers delays the others for a shorter time, and is remembered as failed.
     pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
         let snapshot = self.catalog.snapshot();
+        let config = self.callers.unscoped().config();
+        let start = Instant::now();
         let missing: Vec<_> = self
             .watched()
             .iter()
             .filter(|(name, _)| {
                 server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
             })
-            .map(|(_, watched)| {
+            .map(|(name, watched)| {
+                let entry = config.servers.get(name);
+                let is_remote = entry.is_some_and(|entry| entry.remote().is_some());
+                let patience = match server {
+                    Some(_) => limit,
+                    None if watched.watch.is_doubtful() => DOUBTFUL,
+                    None if is_remote => REMOTE,
+                    None => limit,
+                };
                 let state = watched.watch.state.subscribe();
                 let rounds = state.borrow().rounds;
                 let until = if watched.watch.begin() { rounds + 1 } else { 1 };
-                (state, until)
+                (name.clone(), state, until, patience.min(limit), is_remote)
             })
             .collect();
         let _urgent = server
             .filter(|_| !missing.is_empty())
             .map(|server| self.hurry(server));
-        let all = async {
-            for (mut state, until) in missing {
-                // It fails if the server is removed from the configuration meanwhile.
-                let _ = state.wait_for(|state| state.rounds >= until).await;
+        for (name, mut state, until, patience, is_remote) in missing {
+            let listed = state.wait_for(|state| state.rounds >= until);
+            // It fails if the server is removed from the configuration meanwhile.
+            if timeout_at(start + patience, listed).await.is_err() && is_remote {
+                let late = NotListed::Late(patience);
+                self.remember_failure(&name, &late).await;
             }
-        };
-        let _ = tokio::time::timeout(limit, all).await;
+        }
     }
 
     /// Lists `server` before all others, for a client that waits for it, and waits for at most `limit`.
@@ -136,13 +154,16 @@ impl Inventory {
         let mut has_waited = false;
         loop {
             let last = *came.borrow_and_update();
-            let Some(since) = self.first_asked(server) else {
+            let Some((since, is_doubtful)) = self.first_asked(server) else {
                 return has_waited;
             };
             let began = if is_blind { start } else { since };
-            let until = last
-                .map_or(began + FIRST, |last| (last + NEXT).max(began + FIRST))
-                .min(began + LONGEST);
+            let until = match is_doubtful {
+                true => began + DOUBTFUL,
+                false => last
+                    .map_or(began + FIRST, |last| (last + NEXT).max(began + FIRST))
+                    .min(began + LONGEST),
+            };
             has_waited |= Instant::now() < until;
             if timeout_at(until, came.changed()).await.is_err() {
                 return has_waited;
@@ -150,14 +171,17 @@ impl Inventory {
         }
     }
 
-    /// The latest start of a first listing that is not finished; `None` if there is none.
-    fn first_asked(&self, server: Option<&str>) -> Option<Instant> {
+    /// The latest start of a first listing that is not finished; `None` if there is none. Servers that failed a short time ago
+    /// count only if there is no other, and if `server` is not named; the second value says so.
+    fn first_asked(&self, server: Option<&str>) -> Option<(Instant, bool)> {
         let watched = self.watched();
         let first = watched.iter().filter(|(name, watched)| {
             server.is_none_or(|server| server == name.as_str()) && watched.watch.is_first()
         });
-        first
-            .filter_map(|(_, watched)| watched.watch.state.borrow().since)
-            .max()
+        let asked = first.filter_map(|(_, watched)| {
+            let since = watched.watch.state.borrow().since?;
+            Some((since, server.is_none() && watched.watch.is_doubtful()))
+        });
+        asked.max_by_key(|(since, is_doubtful)| (!is_doubtful, *since))
     }
 }

@@ -54,6 +54,8 @@ pub(super) struct Watch {
     pub(super) urgent: Notify,
     /// Whether the server is started for the next listing only, and ends afterwards.
     pub(super) is_brief: AtomicBool,
+    /// Whether an earlier process failed to list the server a short time ago.
+    pub(super) is_doubtful: AtomicBool,
     pub(super) state: watch::Sender<State>,
 }
 
@@ -89,6 +91,7 @@ impl Watch {
             stopped: Notify::new(),
             urgent: Notify::new(),
             is_brief: AtomicBool::new(false),
+            is_doubtful: AtomicBool::new(false),
             state: watch::Sender::new(state),
         })
     }
@@ -143,6 +146,11 @@ impl Watch {
             }
             is_under_way
         });
+    }
+
+    /// Whether an earlier process failed to list the server a short time ago, and this one has not finished a listing.
+    pub(super) fn is_doubtful(&self) -> bool {
+        self.is_doubtful.load(Ordering::Relaxed) && self.state.borrow().rounds == 0
     }
 
     /// Whether it was requested and has not succeeded in this run.
