@@ -639,9 +639,14 @@ fn secret_in_url(url: &str) -> Option<String> {
     })
 }
 
-/// Whether an argument is a path relative to the working directory.
+/// Whether an argument is a path relative to the working directory. A name without `./` is one if it looks like a path and is there.
 fn is_relative(argument: &str) -> bool {
-    matches!(argument, "." | "..") || argument.starts_with("./") || argument.starts_with("../")
+    let path = Path::new(argument);
+    let looks_like_path = || argument.contains('/') || path.extension().is_some();
+    matches!(argument, "." | "..")
+        || argument.starts_with("./")
+        || argument.starts_with("../")
+        || (path.is_relative() && looks_like_path() && path.exists())
 }
 
 impl Kind {

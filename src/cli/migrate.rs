@@ -1,5 +1,6 @@
 //! `mcpzip migrate`: takes over servers from clients or from another proxy's configuration.
 
+use std::collections::BTreeSet;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
@@ -166,6 +167,8 @@ pub(super) async fn run(
     let can_ask = is_open && !output.is_json() && output.can_ask();
     if can_ask {
         show(&survey, &made, machine, output);
+        // Before any question.
+        check_rules(&made)?;
         let mut is_other = false;
         if launch.approval.is_none() && made.asks_for_approval {
             output.line("");
@@ -284,20 +287,40 @@ fn carry_out(
     if arguments.dry_run {
         return Ok(None);
     }
-    if !plan.blocking.is_empty() {
-        let servers: Vec<&str> = plan
-            .blocking
-            .iter()
-            .map(|rule| rule.server.as_str())
-            .collect();
-        return Err(Exit::failed(format!(
-            "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
-             `mcpzip migrate --only NAME` moves other servers alone, `mcpzip migrate --drop-rules` moves these without their rules",
-            names(&servers)
-        )));
-    }
+    check_rules(plan)?;
     let changes = (plan.edits.as_slice(), &plan.masker);
     apply(arguments, changes, "migrate", machine, output)
+}
+
+/// Stops if rules cannot be carried over.
+fn check_rules(plan: &Plan) -> Result<(), Exit> {
+    if plan.blocking.is_empty() {
+        return Ok(());
+    }
+    let protected: Vec<&str> = plan
+        .blocking
+        .iter()
+        .map(|rule| rule.server.as_str())
+        .collect();
+    let is_kept = |name: &&str| {
+        let mut items = plan.items.iter().filter(|item| item.server == **name);
+        items.any(|item| matches!(item.verdict, Verdict::Stays(_)))
+    };
+    let moving = plan.items.iter().map(|item| item.server.as_str());
+    let others: BTreeSet<&str> = moving.filter(|name| !is_kept(name)).collect();
+    let others: String = others
+        .iter()
+        .map(|name| format!(" --only {name}"))
+        .collect();
+    let others = match others.is_empty() {
+        true => String::new(),
+        false => format!("`mcpzip migrate{others}` moves the other servers, "),
+    };
+    Err(Exit::failed(format!(
+        "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
+         {others}`mcpzip migrate --drop-rules` moves these without their rules",
+        names(&protected)
+    )))
 }
 
 fn apply(

@@ -8,7 +8,7 @@ use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
 use super::rules::Rights;
-use super::servers::{Literals, Servers, Twin};
+use super::servers::{Literals, Servers, Staying, Twin};
 use super::stored::{Destination, Stored};
 
 use super::warnings::rules_of;
@@ -184,6 +184,7 @@ impl Plan {
             let verdict = match kept
                 .cloned()
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
+                .or_else(|| guarded_elsewhere(found, survey, choice, &servers, &mut blocking))
             {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
@@ -227,7 +228,7 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
-        let of_equals = servers.share_rules();
+        let of_equals = servers.share_rules(&staying(survey, &moving), &placed);
         let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
@@ -369,4 +370,49 @@ fn stays(
     );
     blocking.extend(protecting);
     Some(reason)
+}
+
+/// The servers that stay in their clients, with the rules about them: those clients can call an equal server through mcpzip.
+fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
+    let stays = |found: &&Found| !found.is_mcpzip && !moving.iter().any(|it| it.is(found));
+    let found = survey.found.iter().filter(stays);
+    found
+        .map(|found| Staying {
+            name: &found.name,
+            client: found.location.client.title(),
+            entry: found.entry.as_ref().ok().map(Entry::to_node),
+            rights: Rights::of(rules_of(survey, found), None),
+        })
+        .collect()
+}
+
+/// The reason why a server stays because of a rule about an equal server in another file, which could not hold for it. The rule is added
+/// to `blocking`.
+fn guarded_elsewhere(
+    found: &Found,
+    survey: &Survey,
+    choice: &Choice,
+    servers: &Servers,
+    blocking: &mut Vec<Rule>,
+) -> Option<String> {
+    let node = found.entry.as_ref().ok()?.to_node();
+    let is_equal = |other: &&Found| match &other.entry {
+        _ if other.is(found) || other.is_mcpzip => false,
+        Ok(entry) => servers.is_same_program(&node, &entry.to_node()),
+        Err(_) => other.name.eq_ignore_ascii_case(&found.name),
+    };
+    let equal = survey.found.iter().filter(is_equal);
+    let mut rules = equal.flat_map(|other| rules_of(survey, other));
+    let rule = rules.find(|rule| rule.is_blocking() || rule.is_unknown())?;
+    if choice.drop_rules {
+        return None;
+    }
+    if rule.is_blocking() && !blocking.contains(rule) {
+        blocking.push(rule.clone());
+    }
+    let (client, path) = (rule.client.title(), rule.path.display());
+    Some(format!(
+        "{client} has the same server, and could call it through mcpzip, where `{}` in {path} would not hold: {}",
+        rule.key, rule.text
+    ))
 }

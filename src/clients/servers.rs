@@ -39,6 +39,18 @@ pub(crate) struct Twin {
     pub is_complement: bool,
 }
 
+/// A server that stays in its client.
+pub(super) struct Staying<'s> {
+    /// Its name there.
+    pub name: &'s str,
+    /// The client's title.
+    pub client: &'static str,
+    /// Its entry; `None` if that cannot be converted.
+    pub entry: Option<Node>,
+    /// The rules about it that can be carried over.
+    pub rights: Rights,
+}
+
 /// Literal secrets: the name of each server, and where it has them.
 pub(crate) type Literals = Vec<(String, Vec<String>)>;
 
@@ -345,8 +357,13 @@ impl Servers {
 
     /// Gives servers with different names that run the same program or URL the tool rules of each other, if one of them is new: otherwise
     /// a rule of one would be avoided by the other's name. As for `trust`, variables, headers, versions and the directory do not make it
-    /// another one, nor does a secret. Returns notes for the user, also about servers that are not equal and were written under one name.
-    pub(super) fn share_rules(&mut self) -> Vec<String> {
+    /// another one, nor does a secret. A server that was `placed` also gets the rules about an equal one that stays in its client, which can
+    /// call it here. Returns notes for the user, also about servers that are not equal and were written under one name.
+    pub(super) fn share_rules(
+        &mut self,
+        staying: &[Staying<'_>],
+        placed: &[(&Found, String)],
+    ) -> Vec<String> {
         let mut notes = Vec::new();
         let before = self.all.clone();
         let programs: Vec<Option<String>> = before.iter().map(|(_, it)| self.same(it)).collect();
@@ -366,6 +383,24 @@ impl Servers {
                 let joined = both.with_tools_of(&Rights::read(other_node));
                 if joined != both {
                     others.push(format!("`{other_name}`"));
+                    both = joined;
+                }
+            }
+            let names: Vec<&str> = placed
+                .iter()
+                .filter(|(_, placed)| placed == name)
+                .map(|(found, _)| found.name.as_str())
+                .collect();
+            for other in staying.iter().filter(|_| !names.is_empty()) {
+                let is_equal = match &other.entry {
+                    Some(entry) => self.is_same_program(node, entry),
+                    None => names
+                        .iter()
+                        .any(|name| name.eq_ignore_ascii_case(other.name)),
+                };
+                let joined = both.with_tools_of(&other.rights);
+                if is_equal && joined != both {
+                    others.push(format!("`{}` of {}", other.name, other.client));
                     both = joined;
                 }
             }
@@ -410,6 +445,16 @@ impl Servers {
         let args = node.get("args").map(Node::items).unwrap_or_default().iter();
         let args = args.map(|arg| self.stored.filled(arg.as_text().unwrap_or_default()));
         Some(program_of(&text("command")?, &args.collect::<Vec<_>>()))
+    }
+
+    /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
+    pub(super) fn is_same_program(&self, one: &Node, other: &Node) -> bool {
+        let (same, there) = (self.same(one), self.same(other));
+        (same.is_some() && same == there)
+            || self
+                .stored
+                .difference(&program(one), &program(other))
+                .is_some()
     }
 
     /// Notes about servers that have one name in the clients, but not the same tool rules.

@@ -938,3 +938,27 @@ fn a_remote_server_that_never_answers_delays_the_first_search_only() {
         "{status}"
     );
 }
+
+#[test]
+fn doctor_names_a_pause_and_config_check_a_profile_that_refuses_all() {
+    let setup = setup();
+    setup.save();
+    let _ = setup.run(&["daemon", "pause"]).code(0);
+    let doctor = setup.run(&["doctor", "hub", "--json"]);
+    assert!(doctor.stdout.contains("\"paused\""), "{doctor}");
+    let _ = setup.run(&["daemon", "resume"]).code(0);
+    let doctor = setup.run(&["doctor", "hub", "--json"]);
+    assert!(!doctor.stdout.contains("\"paused\""), "{doctor}");
+    let path = setup.home().path("profiles.json");
+    std::fs::write(
+        &path,
+        r#"{"mcpServers": {}, "profiles": {"r": {"servers": "x"}}}"#,
+    )
+    .unwrap();
+    let config = path.to_str().unwrap();
+    let checked = setup.run(&["config", "check", "--config", config]).code(3);
+    assert!(
+        checked.stderr.contains("the profile `r` cannot be used"),
+        "{checked}"
+    );
+}

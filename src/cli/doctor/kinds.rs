@@ -210,6 +210,9 @@ kinds! {
     AUDIT_TARGET: Warning "audit-target", "a target for copies of the audit log accepts none",
         why "The log itself is written, but the copies that you asked for with `audit.to` are dropped.",
         advice "Start the target, or correct `audit.to`, `audit.syslog` or `otlp.endpoint`.";
+    PAUSED: Warning "paused", "mcpzip is paused",
+        why "While it is paused, every call is refused, and no server gets anything.",
+        advice "`mcpzip daemon resume` ends the pause.";
     NOTIFY_UNAVAILABLE: Warning "notify-unavailable", "desktop notifications cannot be shown",
         why "`notify` is on, but nothing on the desktop says that a call or a server waits for you. `mcpzip status` still does.",
         advice "Read the reason: start a notification service, run this where your desktop's D-Bus is known (`DBUS_SESSION_BUS_ADDRESS`), or take `notify` out of the configuration.";

@@ -31,9 +31,11 @@ use clap::Args;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::Output;
+use super::printable::printable;
 use super::setup::Machine;
 use crate::app::App;
 use crate::config::{Config, SessionEnv};
+use crate::pause::Pause;
 use crate::proxy::{Request, Start};
 use crate::shutdown;
 use crate::tool::ServerName;
@@ -124,6 +126,10 @@ async fn examine(
         .server
         .as_deref()
         .and_then(|name| ServerName::new(name).ok());
+    if let Some(paused) = Pause::below(&machine.paths.state_dir).state() {
+        let what = printable(&paused.to_string());
+        examination.add(Finding::new(&kinds::PAUSED, "mcpzip", what));
+    }
     if let Some(app) = app {
         programs::examine(app, machine, only.as_ref(), examination);
         caches::before(app, only.as_ref()).await;

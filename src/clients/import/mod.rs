@@ -235,7 +235,7 @@ impl Import {
             secrets.extend(server.secrets());
             items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
-        notes.extend(servers.share_rules());
+        notes.extend(servers.share_rules(&[], &[]));
         let is_extracting = wanted.choice.extracts_secrets;
         let renamed = items.iter().find(|item| match &item.verdict {
             Verdict::Moves { name, .. } | Verdict::Conflicts { name } => *name != item.server,

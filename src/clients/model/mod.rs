@@ -66,6 +66,12 @@ pub(crate) struct Fixed {
 }
 
 impl Found {
+    /// Whether both are one entry of one file.
+    #[must_use]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.location == other.location && self.name == other.name
+    }
+
     /// The scope in which its rules and the user look for it.
     #[must_use]
     pub(crate) fn scope(&self) -> Scope {

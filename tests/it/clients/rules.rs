@@ -292,6 +292,66 @@ fn a_rule_holds_for_the_same_server_under_another_name() {
     );
 }
 
+/// A server of Kiro that runs the program of Claude Code's `github`.
+fn put_hub(machine: &Machine) {
+    let all: Value = serde_json::from_str(GITHUB).unwrap();
+    let entry = &all["mcpServers"]["github"];
+    let hub = json!({ "mcpServers": { "hub": entry, "x": { "command": "x" } } });
+    machine.put(user_file("kiro"), &hub.to_string());
+}
+
+#[test]
+fn a_rule_about_a_server_that_stays_holds_for_an_equal_one_that_moves() {
+    let machine = claude(
+        ".claude/settings.json",
+        r#"{"permissions": {"deny": ["mcp__github__delete_repo"], "ask": ["mcp__github__merge"]}}"#,
+    );
+    put_hub(&machine);
+    let report = machine.migrate(&["--only", "hub", "--only", "x"]);
+    let servers = machine.servers();
+    assert!(servers["github"].is_null(), "{report:#}");
+    assert_eq!(
+        servers["hub"]["tools"]["deny"],
+        json!(["delete_repo"]),
+        "{report:#}"
+    );
+    assert_eq!(servers["hub"]["tools"]["ask"], json!(["merge"]));
+    assert!(servers["x"]["tools"].is_null());
+    let warnings = report["warnings"].to_string();
+    assert!(
+        warnings.contains("`hub` also gets the rules of `github` of Claude Code"),
+        "{warnings}"
+    );
+}
+
+#[test]
+fn a_rule_that_cannot_be_carried_over_keeps_an_equal_server_of_another_client() {
+    let machine = claude(
+        ".claude/settings.json",
+        r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__github__.*", "hooks": []}]}}"#,
+    );
+    put_hub(&machine);
+    let stopped = machine.run(&["migrate", "--yes"]).code(1);
+    assert!(
+        stopped
+            .stderr
+            .contains("`mcpzip migrate --only other --only x` moves the other servers"),
+        "{stopped}"
+    );
+    let stopped = machine.run(&["migrate", "--yes", "--only", "hub"]).code(1);
+    assert!(stopped.stdout.contains("would not hold"), "{stopped}");
+    let _ = machine
+        .run(&["migrate", "--yes", "--only", "other", "--only", "x"])
+        .code(0);
+    let servers = machine.servers();
+    assert!(
+        servers["hub"].is_null() && servers["x"].is_object(),
+        "{servers:#}"
+    );
+    let _ = machine.migrate(&["--drop-rules"]);
+    assert!(machine.servers()["hub"].is_object());
+}
+
 #[test]
 fn a_rule_that_was_carried_over_is_no_reason_for_a_warning() {
     let machine = claude(
