@@ -6,8 +6,10 @@ use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
 use crate::files;
@@ -19,10 +21,15 @@ const NAME: &str = "paused";
 /// The content of the file, for a person who finds it.
 const CONTENT: &str = "While this file exists, mcpzip passes no call on to a server. `mcpzip daemon resume` removes it.\n";
 
+/// How long a look at the file counts for the steps of a request.
+const COUNTS: Duration = Duration::from_millis(1);
+
 /// The switch of all processes that use a state directory.
 #[derive(Debug, Clone)]
 pub(crate) struct Pause {
     file: PathBuf,
+    /// The time just before the last look that found no pause.
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 /// mcpzip is paused.
@@ -43,7 +50,24 @@ impl Pause {
     pub(crate) fn below(state_dir: &Path) -> Self {
         Self {
             file: state_dir.join(NAME),
+            looked: Arc::default(),
         }
+    }
+
+    /// Whether mcpzip is paused, for a step of a request that was received at `received`. A look counts if it was after that and a moment
+    /// ago, so that requests that arrive together, and the steps of one that waits for nothing, need a single one.
+    #[must_use]
+    pub(crate) fn state_for(&self, received: Instant) -> Option<Paused> {
+        let now = Instant::now();
+        let counts = |looked| looked >= received && now.duration_since(looked) < COUNTS;
+        if self.looked.lock().is_some_and(counts) {
+            return None;
+        }
+        let state = self.state();
+        if state.is_none() {
+            *self.looked.lock() = Some(now);
+        }
+        state
     }
 
     /// Whether mcpzip is paused. It costs one call of the system.
@@ -143,6 +167,21 @@ mod tests {
         assert!(begun.to_string().contains("mcpzip daemon resume"));
         assert_eq!(pause.end().unwrap(), Some(begun));
         assert_eq!(pause.state(), None);
+    }
+
+    #[test]
+    fn a_look_counts_for_requests_that_were_received_before_it() {
+        let home = tempfile::tempdir().unwrap();
+        let pause = Pause::below(home.path());
+        let first = Instant::now();
+        assert_eq!(pause.state_for(first), None);
+        pause.begin().unwrap();
+        assert!(pause.state_for(Instant::now()).is_some());
+        std::thread::sleep(COUNTS);
+        assert!(
+            pause.state_for(first).is_some(),
+            "the look was too long ago"
+        );
     }
 
     #[cfg(unix)]

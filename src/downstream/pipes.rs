@@ -4,10 +4,20 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
+use crate::mcp::Widen;
+
+/// The stream that a client's messages come from.
+pub(crate) trait ClientOutput: AsyncRead + Widen + Send + Unpin {}
+impl<T: AsyncRead + Widen + Send + Unpin> ClientOutput for T {}
+
+/// The stream that a client reads messages from.
+pub(crate) trait ClientInput: AsyncWrite + Widen + Send + Unpin {}
+impl<T: AsyncWrite + Widen + Send + Unpin> ClientInput for T {}
+
 /// The type of stdin.
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type Input = Box<dyn ClientOutput>;
 /// The type of stdout.
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type Output = Box<dyn ClientInput>;
 
 /// Opens stdin and stdout. Pipes and sockets, which clients use, are polled directly: tokio's own handles pass every
 /// read through a thread, which costs more than the rest of a call. Files and terminals still use those.

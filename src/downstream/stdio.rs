@@ -84,7 +84,11 @@ pub(crate) async fn serve_streams(
     // which a signal drops.
     let mut writer = {
         let outbox = outbox.clone();
-        AbortOnDropHandle::new(tasks.spawn(async move { outbox.write_to(output).await }))
+        AbortOnDropHandle::new(tasks.spawn(async move {
+            outbox
+                .write_widening(output, |output, is_large| output.widen(is_large))
+                .await
+        }))
     };
     let client = Reading {
         session,
@@ -93,8 +97,10 @@ pub(crate) async fn serve_streams(
         journal,
         handover,
     };
+    let lines = LineReader::new(input, MESSAGE_LIMIT)
+        .with_widening(|input, is_large| input.widen(is_large));
     let reading = async {
-        let ended = client.read(LineReader::new(input, MESSAGE_LIMIT)).await;
+        let ended = client.read(lines).await;
         drain(session, proxy).await;
         ended
     };

@@ -1,7 +1,6 @@
 //! Reading newline-delimited messages, as stdio carries them, with a size limit.
 
 use std::io;
-use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use memchr::memchr;
@@ -9,16 +8,11 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::RequestId;
 use super::scan::IdScan;
+use super::widen::{FOLLOWING, LARGE};
 
 /// The capacity that is requested for a read. Small messages share a chunk; for a large one the buffer doubles as it
 /// grows.
 const CHUNK: usize = 64 * 1024;
-
-/// The largest buffer, in bytes, that is kept when no message follows within `FOLLOWING`. Without this limit, a
-/// connection would keep the memory of its largest message.
-const KEPT: usize = 4 * CHUNK;
-/// The wait for the next message before a large buffer is freed.
-const FOLLOWING: Duration = Duration::from_millis(500);
 
 /// Reads lines from a byte stream. Bytes that were read but not returned yet stay here, so a dropped `next` loses
 /// nothing.
@@ -32,7 +26,8 @@ pub(crate) struct LineReader<R> {
     oversized: Option<Oversized>,
     /// The number of stream bytes that were returned or discarded.
     position: u64,
-    /// Whether the buffer has grown for a large message.
+    /// Whether the buffer has grown for a large message. It is freed when no message follows within `FOLLOWING`; otherwise a connection
+    /// would keep the memory of its largest message.
     is_grown: bool,
     /// Called with `true` when large messages begin, and with `false` when they end.
     widen: fn(&R, bool),
@@ -101,7 +96,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
                 self.position += line.len() as u64;
                 line.truncate(line.len() - 1);
                 self.scanned = 0;
-                if line.len() > KEPT {
+                if line.len() > LARGE {
                     self.grow();
                 }
                 if let Some(line) = self.finish(line) {
@@ -145,7 +140,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
     }
 
     async fn read(&mut self) -> io::Result<()> {
-        if self.buffer.len() > KEPT {
+        if self.buffer.len() > LARGE {
             self.grow();
         }
         if self.buffer.capacity() - self.buffer.len() < CHUNK / 4 {

@@ -22,6 +22,7 @@ pub(crate) mod outbox;
 mod receipt;
 mod revision;
 mod scan;
+pub(crate) mod widen;
 
 pub(crate) use budget::ByteBudget;
 pub(crate) use capabilities::{ClientCapabilities, ServerCapabilities};
@@ -38,3 +39,4 @@ pub(crate) use outbox::Outbox;
 pub(crate) use receipt::{Journal, Kept, Receipt, Received};
 pub(crate) use revision::Revision;
 pub(crate) use scan::IdScan;
+pub(crate) use widen::Widen;

@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 
 use super::budget::{ByteBudget, OverBudget};
 use super::frame::{one_line, without_line_breaks};
+use super::widen::{FOLLOWING, LARGE};
 use super::{Frame, Receipt};
 
 /// The size from which a payload is written without a copy; smaller ones are copied together.
@@ -251,8 +252,20 @@ impl Outbox {
     ///
     /// # Errors
     /// When writing fails; the outbox is then closed.
-    pub(crate) async fn write_to(&self, mut writer: impl AsyncWrite + Unpin) -> io::Result<()> {
-        let outcome = self.drain(&mut writer).await;
+    pub(crate) async fn write_to(&self, writer: impl AsyncWrite + Unpin) -> io::Result<()> {
+        self.write_widening(writer, |_, _| {}).await
+    }
+
+    /// [`Outbox::write_to`], with a function that is called with `true` when large messages begin, and with `false` when no more follow.
+    ///
+    /// # Errors
+    /// When writing fails; the outbox is then closed.
+    pub(crate) async fn write_widening<W: AsyncWrite + Unpin>(
+        &self,
+        mut writer: W,
+        widen: fn(&W, bool),
+    ) -> io::Result<()> {
+        let outcome = self.drain(&mut writer, widen).await;
         self.abandon();
         outcome
     }
@@ -304,8 +317,12 @@ impl Outbox {
         queue.state != State::Open && queue.frames.is_empty()
     }
 
-    async fn drain(&self, writer: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
-        let mut batch = Batch::default();
+    async fn drain<W: AsyncWrite + Unpin>(
+        &self,
+        writer: &mut W,
+        widen: fn(&W, bool),
+    ) -> io::Result<()> {
+        let (mut batch, mut is_wide) = (Batch::default(), false);
         loop {
             let (frames, ends) = {
                 let mut queue = self.queue();
@@ -318,10 +335,23 @@ impl Outbox {
                 if ends {
                     return writer.flush().await;
                 }
-                self.0.ready.notified().await;
+                let ready = self.0.ready.notified();
+                if !is_wide {
+                    ready.await;
+                } else if Box::pin(tokio::time::timeout(FOLLOWING, ready))
+                    .await
+                    .is_err()
+                {
+                    (widen)(writer, false);
+                    is_wide = false;
+                }
                 continue;
             }
             batch.fill(frames);
+            if !is_wide && batch.is_large() {
+                (widen)(writer, true);
+                is_wide = true;
+            }
             let mut slices = batch.slices();
             let mut rest = &mut slices[..];
             while !rest.is_empty() {
@@ -433,6 +463,11 @@ impl Batch {
         }
     }
 
+    fn is_large(&self) -> bool {
+        let large = self.large.iter().map(|(_, payload)| payload.len());
+        self.small.len() + large.sum::<usize>() > LARGE
+    }
+
     fn slices(&self) -> Vec<IoSlice<'_>> {
         let mut slices = Vec::with_capacity(2 * self.large.len() + 1);
         let mut start = 0;
@@ -453,6 +488,9 @@ impl Batch {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::RefCell;
+    use std::time::Duration;
+
     use tokio_util::task::TaskTracker;
 
     use super::*;
@@ -497,6 +535,29 @@ mod tests {
         outbox.write_to(&mut written).await.unwrap();
         assert_eq!(written.iter().filter(|&&byte| byte == b'\n').count(), 2);
         assert!(!written.contains(&b'\r'));
+    }
+
+    #[tokio::test]
+    async fn a_pipe_is_enlarged_for_large_messages_only() {
+        thread_local!(static TOLD: RefCell<Vec<bool>> = const { RefCell::new(Vec::new()) });
+        let outbox = Outbox::new();
+        let writer = outbox.write_widening(tokio::io::sink(), |_, is_large| {
+            TOLD.with_borrow_mut(|told| told.push(is_large));
+        });
+        let mut writer = std::pin::pin!(writer);
+        let mut pass = async |body: &str| {
+            outbox.push(frame(body)).unwrap();
+            // One poll writes everything, because the sink never waits.
+            let writing = tokio::time::timeout(Duration::ZERO, &mut writer).await;
+            assert!(writing.is_err(), "the writer ended");
+            TOLD.with_borrow(Vec::clone)
+        };
+        let large = "x".repeat(LARGE);
+        assert!(pass("small").await.is_empty());
+        assert_eq!(pass(&large).await, [true]);
+        assert_eq!(pass(&large).await, [true], "once, however many come");
+        let ended = tokio::time::timeout(2 * FOLLOWING, &mut writer).await;
+        assert!(ended.is_err() && TOLD.take() == [true, false]);
     }
 
     #[tokio::test]

@@ -22,7 +22,7 @@ mod transport;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use serde::Serialize;
@@ -562,6 +562,7 @@ impl Inner {
             params: None,
             scopes: None,
             receipt: None,
+            received: Instant::now(),
             trace: Trace::None,
         };
         let exchange = Exchange {

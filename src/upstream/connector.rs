@@ -22,12 +22,12 @@ use super::source::{Inside, Source};
 use super::transport::http::mirrors::Mirrors;
 use super::transport::http::{HttpError, HttpPeer};
 use super::transport::sse;
-use super::transport::stdio::{Process, Stderr, widen};
+use super::transport::stdio::{Process, Stderr};
 use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
 use super::{CallError, ConnectError, Introduction, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 use crate::config::{self, Era, Remote, Transport};
-use crate::mcp::{LineReader, Outbox};
+use crate::mcp::{LineReader, Outbox, Widen};
 use crate::tool::ServerName;
 
 /// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
@@ -401,7 +401,7 @@ impl Connector<'_> {
         let unwritable = CancellationToken::new();
         let broken = unwritable.clone();
         context.tasks.spawn(async move {
-            if outbox.write_to(stdin).await.is_err() {
+            if outbox.write_widening(stdin, Widen::widen).await.is_err() {
                 broken.cancel();
             }
         });
@@ -409,7 +409,7 @@ impl Connector<'_> {
         let reader = link.clone();
         context.tasks.spawn(async move {
             let mut process = process;
-            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(widen);
+            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(Widen::widen);
             let reason = tokio::select! {
                 read = reader.read(&mut lines) => {
                     let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;

@@ -263,7 +263,7 @@ impl Link {
             Message::Response { id, outcome } => {
                 let reply = match outcome {
                     Outcome::Result(raw) => {
-                        ServerReply::Result(line.slice_ref(raw.get().as_bytes()))
+                        ServerReply::Result(line.slice_ref(raw.get().as_bytes()).into())
                     }
                     Outcome::Error(raw) => ServerReply::Error(line.slice_ref(raw.get().as_bytes())),
                 };

@@ -38,6 +38,7 @@ mod pinned;
 mod pool;
 mod process_group;
 mod program;
+mod raw_result;
 mod reply;
 mod retry;
 mod run;
@@ -69,6 +70,7 @@ pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
 pub(crate) use packages::{DIRECTORY as PACKAGES, fetched_version};
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
+pub(crate) use raw_result::{RawResult, Word};
 pub(crate) use reply::{
     ServerReply, code_of, may_have_text, message_of, required_input, with_plain_code,
 };

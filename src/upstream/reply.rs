@@ -6,15 +6,25 @@ use bytes::Bytes;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
+use super::raw_result::{RawResult, Word};
 use crate::mcp::{ErrorCode, Object};
 
 /// A server's response to a request.
 #[derive(Debug, Clone)]
 pub(crate) enum ServerReply {
     /// The result, in the server's own bytes.
-    Result(Bytes),
+    Result(RawResult),
     /// The JSON-RPC error object, in the server's own bytes.
     Error(Bytes),
+}
+
+impl RawResult {
+    /// Its members, if it is not final but requests input.
+    #[must_use]
+    pub(crate) fn required_input(&self) -> Option<Object<'_>> {
+        let may_be = self.may_have(Word::InputRequired);
+        may_be.then(|| required_input(self))?
+    }
 }
 
 /// The `code` of a JSON-RPC error object.

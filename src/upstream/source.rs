@@ -275,7 +275,7 @@ fn no_method() -> ServerReply {
 }
 
 fn result(json: String) -> ServerReply {
-    ServerReply::Result(Bytes::from(json))
+    ServerReply::Result(json.into())
 }
 
 fn error(code: ErrorCode, message: &str) -> ServerReply {

@@ -220,7 +220,7 @@ async fn ask(
     let uri = match followed {
         Followed::Resource(uri) if !connection.introduction().revision.is_modern() => uri,
         // A server with a handshake has no such tasks.
-        _ => return Ok(ServerReply::Result(b"{}"[..].into())),
+        _ => return Ok(ServerReply::Result("{}".to_owned().into())),
     };
     connection
         .request(method, &format!(r#""uri":{}"#, quoted(uri)), LIMIT)

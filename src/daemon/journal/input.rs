@@ -17,6 +17,7 @@ use vm_memory::{FileOffset, MmapRegion, ReadVolatile as _, VolatileMemory as _, 
 
 use super::marks::Head;
 use super::{Files, Journal};
+use crate::mcp::Widen;
 
 /// Size of the mapped part of the input file, in bytes.
 const WINDOW: usize = 1024 * 1024;
@@ -149,6 +150,15 @@ impl Input {
         buffer.advance(length);
         self.read += length as u64;
         Ok(())
+    }
+}
+
+impl Widen for Input {
+    fn widen(&self, is_large: bool) {
+        match &self.source {
+            Source::Pipe(pipe) => pipe.widen(is_large),
+            Source::Socket(socket) => socket.widen(is_large),
+        }
     }
 }
 

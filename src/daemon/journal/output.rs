@@ -10,6 +10,7 @@ use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use super::Files;
 use super::marks::Head;
 use crate::downstream::pipes;
+use crate::mcp::Widen;
 
 /// Writes of up to this size are atomic (`PIPE_BUF`).
 const WHOLE: usize = 4096;
@@ -60,6 +61,12 @@ impl Output {
             self.is_open = false;
         }
         Ok(())
+    }
+}
+
+impl Widen for Output {
+    fn widen(&self, is_large: bool) {
+        self.sink.widen(is_large);
     }
 }
 

@@ -326,7 +326,13 @@ mod tests {
             Bytes::new(),
         );
         let exchange = Exchange::Shared(outbox.clone());
-        let size = size_of_val(&session.run(&id, "ping", &Object::default(), &line, &exchange));
+        let size = size_of_val(&session.run(
+            &id,
+            "ping",
+            &Object::default(),
+            &line,
+            (&exchange, std::time::Instant::now()),
+        ));
         assert!(size <= TASK, "{size}");
         let answer = ResponseTarget::alone(Exchange::Shared(outbox.clone()));
         let running = session.clone();

@@ -64,7 +64,7 @@ impl Session {
         if let Err((code, message)) = self.in_flight.add(&request.id, in_flight) {
             return answer.push(Frame::error(Some(&request.id), code, &message, None));
         }
-        let session = self.clone();
+        let (session, received) = (self.clone(), Instant::now());
         let Request { id, method, params } = request;
         let method = method.into_owned();
         let params = params.map(|raw| line.slice_ref(raw.get().as_bytes()));
@@ -83,7 +83,7 @@ impl Session {
                 // A response that is ready is sent even if a cancellation arrives at the same time. At the end of the
                 // run, a subscription ends with a response.
                 biased;
-                frame = session.run(&id, &method, &params, &line, &answer.exchange).instrument(log) => {
+                frame = session.run(&id, &method, &params, &line, (&answer.exchange, received)).instrument(log) => {
                     let frame = answer.exchange.outbox().hold(frame).unwrap_or_else(|_| session.over_budget(&id, &method));
                     session.deliver(&answer, frame).await;
                 }
@@ -101,7 +101,7 @@ impl Session {
         method: &str,
         params: &Object<'_>,
         line: &Bytes,
-        exchange: &Exchange,
+        (exchange, received): (&Exchange, Instant),
     ) -> Frame {
         // The duration is only logged at this level.
         let start = tracing::enabled!(tracing::Level::DEBUG).then(Instant::now);
@@ -121,12 +121,14 @@ impl Session {
                 let reply = match method {
                     "subscriptions/listen" if revision.is_modern() => {
                         let trace = traced.trace().clone();
-                        let caller = self.caller((revision, method), &meta, exchange, trace);
+                        let caller =
+                            self.caller((revision, method), &meta, (exchange, received), trace);
                         Box::pin(self.listen(id, params, &caller)).await
                     }
                     _ => {
                         let trace = traced.trace().clone();
-                        let caller = self.caller((revision, method), &meta, exchange, trace);
+                        let caller =
+                            self.caller((revision, method), &meta, (exchange, received), trace);
                         self.proxy().handle(&caller, method, params, line).await
                     }
                 };
@@ -145,7 +147,7 @@ impl Session {
         &self,
         (revision, method): (Revision, &str),
         meta: &Object<'_>,
-        exchange: &Exchange,
+        (exchange, received): (&Exchange, Instant),
         trace: Trace,
     ) -> Caller {
         let (capabilities, log_level) = if revision.is_modern() {
@@ -187,6 +189,7 @@ impl Session {
             params: exchange.params().cloned(),
             scopes: exchange.scopes().cloned(),
             receipt: exchange.receipt().cloned(),
+            received,
             trace,
         }
     }

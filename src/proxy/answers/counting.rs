@@ -13,6 +13,7 @@ use crate::proxy::{Caller, Reply};
 pub(in crate::proxy) use crate::statistics::Answer;
 use crate::statistics::{CallOutcome, CallPath};
 use crate::tool::{QualifiedName, tokens_of};
+use crate::upstream::{RawResult, Word};
 
 impl Answers {
     /// Counts a client's first request for the tools, the definitions it gets, and the servers whose definitions it
@@ -51,14 +52,14 @@ impl Answers {
         name: &QualifiedName,
         latency: Duration,
         sent: usize,
-        result: Option<&[u8]>,
+        result: Option<&RawResult>,
         path: CallPath,
     ) {
         let outcome = CallOutcome {
-            failed: result.is_none_or(is_error),
+            failed: result.is_none_or(|result| result.may_have(Word::IsError) && is_error(result)),
             latency,
             sent,
-            received: result.map_or(0, <[u8]>::len),
+            received: result.map_or(0, |result| result.len()),
             path,
         };
         self.statistics

@@ -223,10 +223,7 @@ fn meta_added(result: &Bytes, key: &str, value: &str) -> Bytes {
 
 /// The `members` (key and JSON) that a result lacks, joined without braces.
 fn lacking(result: &[u8], members: &[(&str, &str)]) -> String {
-    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
-    let object = raw
-        .and_then(|raw| Object::parse(raw).ok())
-        .unwrap_or_default();
+    let object: Object<'_> = serde_json::from_slice(result).unwrap_or_default();
     let lacking = members.iter().filter(|(key, _)| object.get(key).is_none());
     lacking
         .map(|(key, json)| format!(r#""{key}":{json}"#))

@@ -7,6 +7,7 @@
 
 mod expansion;
 mod fault;
+mod plain;
 mod repair;
 mod rules;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use expansion::{Expansion, Extent};
+use plain::Plain;
 use rules::Rules;
 
 const MAX_SCHEMA: usize = 256 * 1024;
@@ -36,6 +38,7 @@ pub(crate) struct Schema(State);
 #[derive(Debug)]
 enum State {
     Checked {
+        plain: Plain,
         validator: Box<Validator>,
         schema: Box<RawValue>,
         limit: Limit,
@@ -54,9 +57,11 @@ struct Limit {
 impl Limit {
     fn holds(self, json: &str) -> bool {
         // A short text, the usual case, needs no measurement: it has at most as many values or levels as bytes.
-        json.len() <= self.values.min(self.levels) && json.len() <= self.bytes || {
-            let extent = Extent::of(json);
-            json.len() <= self.bytes && extent.values <= self.values && extent.levels <= self.levels
+        json.len() <= self.bytes && {
+            json.len() <= self.values.min(self.levels) || {
+                let extent = Extent::of(json);
+                extent.values <= self.values && extent.levels <= self.levels
+            }
         }
     }
 }
@@ -172,6 +177,7 @@ impl Schema {
     /// The data for repairing or explaining `arguments`; `None` if they are valid or cannot be checked.
     fn faults(&self, arguments: &RawValue) -> Option<Faulty<'_>> {
         let State::Checked {
+            plain,
             validator,
             schema,
             limit,
@@ -179,7 +185,7 @@ impl Schema {
         else {
             return None;
         };
-        if !limit.holds(arguments.get()) {
+        if plain.accepts(arguments) || !limit.holds(arguments.get()) {
             return None;
         }
         let value = serde_json::from_str(arguments.get()).ok()?;
@@ -291,6 +297,7 @@ fn compile(raw: &RawValue) -> Result<State, Unchecked> {
                     levels: expansion.levels(),
                 };
                 return Ok(State::Checked {
+                    plain: Plain::of(&schema),
                     validator: Box::new(validator),
                     schema: raw.to_owned(),
                     limit,

@@ -25,8 +25,8 @@ impl Kinds {
     pub(super) const ARRAY: Self = Self(32);
     pub(super) const OBJECT: Self = Self(64);
     pub(super) const NUMBER: Self = Self(4 | 8);
-    const ANY: Self = Self(127);
-    const NONE: Self = Self(0);
+    pub(super) const ANY: Self = Self(127);
+    pub(super) const NONE: Self = Self(0);
 
     pub(super) fn of(raw: &RawValue) -> Self {
         match raw.get().as_bytes().first() {
@@ -70,7 +70,7 @@ impl Kinds {
         self.0 & other.0 != 0
     }
 
-    fn or(self, other: Self) -> Self {
+    pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 

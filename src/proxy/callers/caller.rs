@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -48,6 +49,8 @@ pub(crate) struct Caller {
     pub scopes: Option<Arc<BTreeSet<String>>>,
     /// The receipt of the line that the request came in, if a journal records it.
     pub receipt: Option<Receipt>,
+    /// The time at which the request was received.
+    pub received: Instant,
     /// The request's trace, without the trace context in its `_meta`.
     pub trace: Trace,
 }

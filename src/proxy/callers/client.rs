@@ -411,7 +411,9 @@ impl Client {
         let copied =
             |raw: &serde_json::value::RawValue| Bytes::copy_from_slice(raw.get().as_bytes());
         let answer = match outcome {
-            Outcome::Result(raw) if raw.get().starts_with('{') => ServerReply::Result(copied(raw)),
+            Outcome::Result(raw) if raw.get().starts_with('{') => {
+                ServerReply::Result(copied(raw).into())
+            }
             Outcome::Result(_) => refusal("the client's answer is not an object"),
             Outcome::Error(raw) => ServerReply::Error(copied(raw)),
         };

@@ -12,7 +12,7 @@ use crate::proxy::relay::{Relayed, task_in, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext, extensions};
 use crate::tool::{Hints, QualifiedName};
-use crate::upstream::{ServerReply, required_input};
+use crate::upstream::ServerReply;
 
 impl Features {
     /// Answers a request of an extension that the caller has in common with one server; `None` for others.
@@ -103,7 +103,7 @@ impl Features {
         let outcome = outcome.map(|reply| without_secrets(&config, &name.server, reply));
         // A question would not have the server's name, and a task is not one of this client.
         if let Ok(ServerReply::Result(result)) = &outcome
-            && (required_input(result).is_some() || task_in(result).is_some())
+            && (result.required_input().is_some() || task_in(result).is_some())
         {
             let text = format!(
                 "the answer of server `{}` to `{method}` is a question or a task, which an extension cannot have",

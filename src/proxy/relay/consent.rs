@@ -25,7 +25,7 @@ use crate::proxy::failure::{Failure, NoConsent, Withheld};
 use crate::proxy::view::View;
 use crate::secret::random_token;
 use crate::tool::QualifiedName;
-use crate::upstream::{self, Host as _, Question, required_input};
+use crate::upstream::{self, Host as _, Question};
 
 /// The key of the question.
 const KEY: &str = "consent";
@@ -389,7 +389,10 @@ impl Relay {
         let upstream::ServerReply::Result(result) = reply else {
             return;
         };
-        if let Some(state) = required_input(result).and_then(|object| object.text("requestState")) {
+        if let Some(state) = result
+            .required_input()
+            .and_then(|object| object.text("requestState"))
+        {
             let call = fingerprint((&tool.own_name(), &subject(view, tool), arguments));
             // If there are too many, the user is asked once more.
             let client = context.caller.client.share();

@@ -109,7 +109,8 @@ impl InstrumentedPool {
         };
         let (time, end) = (start.elapsed(), end_of(&outcome));
         let received = match &outcome {
-            Ok(ServerReply::Result(bytes) | ServerReply::Error(bytes)) => bytes.len(),
+            Ok(ServerReply::Result(result)) => result.len(),
+            Ok(ServerReply::Error(error)) => error.len(),
             Err(_) => 0,
         };
         log.in_scope(

@@ -48,9 +48,7 @@ use crate::shutdown::Tasks;
 use crate::statistics::{Live, Statistics};
 use crate::telemetry::trace::{Context, Hop, Trace, Tracer};
 use crate::tool::{ServerName, ToolHash};
-use crate::upstream::{
-    self, CallError, Host, Pool, Question, ServerCall, ServerReply, required_input,
-};
+use crate::upstream::{self, CallError, Host, Pool, Question, ServerCall, ServerReply, Word};
 
 /// The maximum number of times that one request may ask back.
 const MOST_ROUNDS: usize = 16;
@@ -304,7 +302,7 @@ impl Relay {
         match Box::pin(self.relay_once(server, relayed.clone(), context)).await {
             Err(error) if error.wants_login() => match Box::pin(self.log_in(server, able)).await {
                 LoggedIn::Yes => Box::pin(self.relay_once(server, relayed, context)).await,
-                LoggedIn::Asked(result) => Ok(ServerReply::Result(result)),
+                LoggedIn::Asked(result) => Ok(ServerReply::Result(result.into())),
                 LoggedIn::No => Err(error),
             },
             outcome => outcome,
@@ -462,7 +460,11 @@ impl Relay {
     /// A reply of `server` as clients see it; the resources that it names are noted.
     fn noted(&self, server: &ServerName, reply: ServerReply) -> ServerReply {
         match reply {
-            ServerReply::Result(result) => ServerReply::Result(self.noted_result(server, result)),
+            ServerReply::Result(result) if result.may_have(Word::Uri) => {
+                let noted = self.noted_result(server, result.into_bytes());
+                ServerReply::Result(noted.into())
+            }
+            ServerReply::Result(result) => ServerReply::Result(result),
             ServerReply::Error(error) => {
                 let error = upstream::with_plain_code(error);
                 let raw: Option<&RawValue> = serde_json::from_slice(&error).ok();
@@ -489,7 +491,10 @@ pub(in crate::proxy) fn without_secrets(
     let Some(masker) = config.masker_of(server) else {
         return reply;
     };
-    let (ServerReply::Result(bytes) | ServerReply::Error(bytes)) = &reply;
+    let bytes: &Bytes = match &reply {
+        ServerReply::Result(result) => result,
+        ServerReply::Error(error) => error,
+    };
     let Ok(json) = std::str::from_utf8(bytes) else {
         return reply;
     };
@@ -502,7 +507,7 @@ pub(in crate::proxy) fn without_secrets(
         }
     };
     match reply {
-        ServerReply::Result(_) => ServerReply::Result(masked),
+        ServerReply::Result(_) => ServerReply::Result(masked.into()),
         ServerReply::Error(_) => ServerReply::Error(masked),
     }
 }
@@ -520,7 +525,7 @@ impl Needs {
         let ServerReply::Result(result) = reply else {
             return None;
         };
-        let object = required_input(result)?;
+        let object = result.required_input()?;
         let requests = object
             .get("inputRequests")
             .and_then(|raw| Object::parse(raw).ok())

@@ -23,7 +23,7 @@ use crate::proxy::callers::caller::{CallHost, PendingQuestion, Questions, named}
 use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
-use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply, required_input};
+use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
 
 /// The time that a modern client has to return with answers; a person may be thinking.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10 * 60);
@@ -311,9 +311,7 @@ impl OpenCall {
                     // The server may have cancelled the question.
                     let _ = asked
                         .answer
-                        .send(ServerReply::Result(Bytes::copy_from_slice(
-                            raw.get().as_bytes(),
-                        )));
+                        .send(ServerReply::Result(raw.get().to_owned().into()));
                 }
                 None => self.pending.push((key, asked)),
             }
@@ -360,7 +358,7 @@ fn with_server_named(server: &ServerName, reply: ServerReply) -> ServerReply {
     let ServerReply::Result(result) = &reply else {
         return reply;
     };
-    let Some(object) = required_input(result) else {
+    let Some(object) = result.required_input() else {
         return reply;
     };
     let Some(requests) = object

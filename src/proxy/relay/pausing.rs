@@ -22,7 +22,10 @@ impl Relay {
     /// The pause that holds a call with this context. A call that its server has begun and that waits for an answer of the client is
     /// not held: its token is ours, and is valid for that call only.
     pub(in crate::proxy) fn holds(&self, context: Option<&RequestContext>) -> Option<Paused> {
-        let paused = self.paused()?;
+        let paused = match context {
+            Some(context) => self.pause.as_ref()?.state_for(context.caller.received),
+            None => self.paused(),
+        }?;
         // Only these requests answer a question; others are new calls.
         let may_answer =
             |context: &&RequestContext| context.is_askable && context.caller.revision.is_modern();

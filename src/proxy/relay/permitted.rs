@@ -8,16 +8,14 @@ use crate::mcp::object::quoted;
 use crate::mcp::{ClientCapabilities, ErrorCode, Object};
 use crate::proxy::callers::caller::named;
 use crate::tool::ServerName;
-use crate::upstream::{
-    Question, ServerReply, code_of, message_of, required_input, with_plain_code,
-};
+use crate::upstream::{Question, ServerReply, code_of, message_of, with_plain_code};
 
 impl RequestContext {
     /// The reply of `server` as this client may get it.
     pub(super) fn permitted(&self, server: &ServerName, reply: ServerReply) -> ServerReply {
         match reply {
             ServerReply::Result(result) => {
-                let input = required_input(&result);
+                let input = result.required_input();
                 if input.is_none_or(|input| self.permits(&input)) {
                     return ServerReply::Result(result);
                 }

@@ -118,7 +118,7 @@ impl Relay {
         let reply = self.whole_request(server, result, context).await?;
         if let ServerReply::Result(result) = &reply
             && let Some(state) =
-                required_input(result).and_then(|object| object.text("requestState"))
+                (result.required_input()).and_then(|object| object.text("requestState"))
         {
             self.open_calls.keep_task(&state, call, task);
             return Ok(reply);
@@ -272,7 +272,7 @@ impl Relay {
                 // A question, or another task, is not the end of a task.
                 "completed" => part("result")
                     .filter(|result| required_input(result).is_none() && task_in(result).is_none())
-                    .map(ServerReply::Result),
+                    .map(|result| ServerReply::Result(result.into())),
                 "failed" => part("error").map(|error| ServerReply::Error(with_plain_code(error))),
                 "cancelled" => Some(gone("the server cancelled the task of this call")),
                 _ => None,
@@ -368,7 +368,9 @@ fn unable() -> ServerReply {
 /// The end of a call that was a task, without the task's id where the protocol has it: the client knows of no task.
 fn without_id(reply: ServerReply) -> ServerReply {
     match reply {
-        ServerReply::Result(result) => ServerReply::Result(without_related_task(result)),
+        ServerReply::Result(result) => {
+            ServerReply::Result(without_related_task(result.into_bytes()).into())
+        }
         refusal @ ServerReply::Error(_) => refusal,
     }
 }

@@ -186,7 +186,7 @@ impl Tools {
                 };
                 // Its question ends the run, and the client repeats the request: the consent to it stays valid.
                 if let (Consent::Given(given), Reply::Relayed(result)) = (&consent, &reply) {
-                    let result = ServerReply::Result(result.clone());
+                    let result = ServerReply::Result(result.clone().into());
                     self.relay
                         .agreed(given, (view, &tool), arguments.get(), &result);
                 }
@@ -386,7 +386,7 @@ impl Tools {
             self.inventory.poke(server);
         }
         let result = match &answered {
-            Ok(ServerReply::Result(result)) => Some(&result[..]),
+            Ok(ServerReply::Result(result)) => Some(result),
             _ => None,
         };
         let path = match call.context {
@@ -419,7 +419,8 @@ pub(super) fn has_scopes(
 /// The bytes of an answer.
 pub(super) fn size_of_answer(answered: &Result<ServerReply, CallError>) -> usize {
     match answered {
-        Ok(ServerReply::Result(bytes) | ServerReply::Error(bytes)) => bytes.len(),
+        Ok(ServerReply::Result(result)) => result.len(),
+        Ok(ServerReply::Error(error)) => error.len(),
         Err(_) => 0,
     }
 }
@@ -452,7 +453,9 @@ fn reply_of(
 ) -> Result<Reply, Failure> {
     let name = || name.clone();
     match answered {
-        Ok(ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
+        Ok(ServerReply::Result(result)) if result.starts_with(b"{") => {
+            Ok(Reply::Relayed(result.into_bytes()))
+        }
         Ok(ServerReply::Result(_)) => Err(Failure::Malformed { name: name() }),
         Ok(ServerReply::Error(error))
             if context.is_some_and(|context| context.concerns_client(&error)) =>

@@ -286,7 +286,7 @@ impl Tools {
             return Ok(match reply {
                 Reply::Relayed(result) => {
                     if let Consent::Given(given) = &consent {
-                        let result = upstream::ServerReply::Result(result.clone());
+                        let result = upstream::ServerReply::Result(result.clone().into());
                         self.relay.agreed(given, (view, &tool), sent, &result);
                     }
                     self.answers.direct(result, &asked).await
@@ -328,7 +328,7 @@ impl Tools {
         let outcome = self.unchanged(view, &tool, outcome);
         permit.count_bytes(bytes + size_of_answer(&outcome));
         let result = match &outcome {
-            Ok(upstream::ServerReply::Result(result)) => Some(&result[..]),
+            Ok(upstream::ServerReply::Result(result)) => Some(result),
             _ => None,
         };
         self.answers
@@ -346,7 +346,7 @@ impl Tools {
         }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Ok(self.answers.direct(result, &asked).await)
+                Ok(self.answers.direct(result.into_bytes(), &asked).await)
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(
                 ErrorCode::INTERNAL,

@@ -18,13 +18,6 @@ use crate::upstream::process_group::ProcessGroup;
 use crate::upstream::program;
 use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
 
-/// The size of an enlarged pipe in bytes, the maximum for unprivileged users on Linux.
-#[cfg(target_os = "linux")]
-const WIDE: usize = 1024 * 1024;
-/// The default size of a pipe on Linux, in bytes.
-#[cfg(target_os = "linux")]
-const NARROW: usize = 64 * 1024;
-
 /// The size of the kept end of stderr, in bytes.
 const STDERR_KEPT: usize = 2048;
 
@@ -67,21 +60,6 @@ const HURRIED: Grace = Grace {
     end_of_input: Duration::from_millis(40),
     terminate: Duration::from_millis(140),
 };
-
-/// Enlarges the pipe of a server while it sends large messages. A full or empty pipe ends a process's time slice;
-/// with a pipe sixteen times as large, a result of 10 MB takes two thirds of the time. It is not done for all servers
-/// at all times, because Linux limits the total size of a user's pipes and makes new ones tiny beyond it.
-pub(in crate::upstream) fn widen(stdout: &ChildStdout, is_large: bool) {
-    #[cfg(target_os = "linux")]
-    {
-        use std::os::fd::AsFd as _;
-        // If the system refuses, the pipe keeps its size.
-        let _ =
-            rustix::pipe::fcntl_setpipe_size(stdout.as_fd(), if is_large { WIDE } else { NARROW });
-    }
-    #[cfg(not(target_os = "linux"))]
-    let _ = (stdout, is_large);
-}
 
 /// Gives a server that has just started, and inherited the daemon's limits, the soft limit of open files of its session. The hard limit stays;
 /// some programs raise the soft one to it.
@@ -321,23 +299,6 @@ fn describe(status: Option<ExitStatus>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[cfg(target_os = "linux")]
-    #[tokio::test]
-    async fn a_pipe_is_widened_and_narrowed() {
-        let mut command = Command::new("cat");
-        let mut child = command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()
-            .unwrap();
-        let stdout = child.stdout.take().unwrap();
-        for (is_large, room) in [(true, WIDE), (false, NARROW)] {
-            widen(&stdout, is_large);
-            assert_eq!(rustix::pipe::fcntl_getpipe_size(&stdout).unwrap(), room);
-        }
-    }
 
     #[test]
     fn whoever_is_in_a_hurry_leaves_room_before_the_clients_kill() {

@@ -32,7 +32,7 @@ use crate::proxy::relay::{
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::tool::ServerName;
-use crate::upstream::{CallError, Question, ServerReply, code_of};
+use crate::upstream::{CallError, Question, ServerReply, Word, code_of};
 
 pub(in crate::proxy) use self::handle::TaskIds;
 pub(crate) use self::watch::TaskWatch;
@@ -87,7 +87,8 @@ impl Tools {
         let Ok(ServerReply::Result(result)) = answered else {
             return None;
         };
-        let task = task_in(result)?;
+        let may_be = result.may_have(Word::Task);
+        let task = may_be.then(|| task_in(result))??;
         let takes = self.takes_task(view, context, (tool, arguments), wish);
         let is_modern = tool.server().revision().is_some_and(Revision::is_modern);
         let failed = |message: &str| Failure::Refused {
@@ -343,7 +344,7 @@ impl Tools {
         self.may_have(view, &context, handle, &tool)?;
         let server = tool.server().name();
         let params = self.relay.noted_result(server, change.params.clone());
-        let params = ServerReply::Result(params);
+        let params = ServerReply::Result(params.into());
         let malformed = || Failure::Malformed {
             name: tool.qualified_name(),
         };

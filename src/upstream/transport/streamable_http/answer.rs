@@ -224,7 +224,7 @@ impl Endpoint {
                 };
                 let reply = match outcome {
                     Outcome::Result(raw) => {
-                        ServerReply::Result(json.slice_ref(raw.get().as_bytes()))
+                        ServerReply::Result(json.slice_ref(raw.get().as_bytes()).into())
                     }
                     Outcome::Error(raw) => ServerReply::Error(json.slice_ref(raw.get().as_bytes())),
                 };
