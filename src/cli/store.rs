@@ -108,7 +108,7 @@ pub(super) async fn attach(
     }
 }
 
-/// Why the store of the configuration cannot be used; `None` if it can, or there is none.
+/// The reason why the store of the configuration cannot be used; `None` if it can, or there is none.
 pub(super) async fn fault(paths: &Paths, environment: &Environment) -> Option<String> {
     // Another check says what is wrong with the configuration.
     let config = Config::load_or_default(paths, environment).ok()?;
@@ -123,7 +123,7 @@ pub(super) async fn fault(paths: &Paths, environment: &Environment) -> Option<St
 /// The store of the configuration for `mcpzip status`.
 #[derive(Debug, serde::Serialize)]
 pub(super) struct StoreState {
-    /// Why it cannot be used.
+    /// The reason why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
@@ -186,6 +186,7 @@ mod kind {
     use crate::config::StoreKey;
     use crate::files;
     use crate::identity::TokenFile;
+    use crate::identity::authorization::KeyFile;
     use crate::secret::{Masker, Secret};
     use crate::store::{Copied, Keys, LATEST, Records, State, Store, StoreError, StoreUrl};
 
@@ -450,6 +451,8 @@ mod kind {
             directory: paths.state_dir.clone(),
             shared: Some(shared),
         };
+        let keys = KeyFile::next_to(&TokenFile::of(&state)).take_over(&KeyFile::next_to(&files));
+        keys.map_err(|fault| Exit::failed(fault.to_string()))?;
         let taken = TokenFile::of(&state).take_over(&files);
         let count = taken.map_err(|error| Exit::failed(error.to_string()))?;
         report(

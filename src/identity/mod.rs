@@ -14,7 +14,6 @@ mod introspection;
 mod issuer;
 mod jwt_crypto;
 mod name;
-mod records;
 mod requests;
 mod tokens;
 

@@ -14,16 +14,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use data_encoding::HEXLOWER;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-#[cfg(feature = "postgres")]
-use super::authorization::KeyFile;
-use super::{Fingerprint, records};
+use super::Fingerprint;
 use crate::config::{Claims, FileLock};
 use crate::files;
 use crate::secret::{Secret, random_bytes};
-use crate::store::{Kind, Records, State};
+use crate::store::{Change, Kind, Records, State, Table};
 
 /// The directory of the file, below the state directory.
 const DIRECTORY: &str = "identity";
@@ -464,7 +463,7 @@ impl TokenFile {
         let path = || self.path.clone();
         if let Some(shared) = &self.shared {
             let table = shared.all(Kind::Identity).map_err(of_store)?;
-            return Tokens::of(records::read(&table).map_err(of_store)?)
+            return Tokens::of(read_records(&table).map_err(of_store)?)
                 .map_err(|problem| of_store(io::Error::other(problem)));
         }
         let damaged = |problem: String| TokenError::Damaged {
@@ -499,7 +498,7 @@ impl TokenFile {
         Tokens::of((written.tokens, written.people)).map_err(damaged)
     }
 
-    /// Adds the tokens and people of `files`, and the keys next to them, to those of the store. Returns their number.
+    /// Adds the tokens and people of `files` to those of the store. Returns their number.
     ///
     /// # Errors
     /// When the files cannot be read, or the store cannot be written.
@@ -507,8 +506,6 @@ impl TokenFile {
     pub(crate) fn take_over(&self, files: &Self) -> Result<usize, TokenError> {
         let Tokens { list, people, .. } = files.read()?;
         let count = list.len() + people.ids().count();
-        let keys = KeyFile::next_to(self).take_over(&KeyFile::next_to(files));
-        keys.map_err(|fault| of_store(io::Error::other(fault.to_string())))?;
         self.change(|tokens, known| {
             let is_new = |id: &String, known: &[String]| !known.contains(id);
             let ids: Vec<String> = tokens.iter().map(|one| one.id.clone()).collect();
@@ -715,10 +712,10 @@ fn change_shared<T>(
             let Some(change) = change.take() else {
                 return Vec::new();
             };
-            let changes = records::read(table).map_err(of_store);
+            let changes = read_records(table).map_err(of_store);
             let changes = changes.and_then(|(mut tokens, mut people)| {
                 outcome = Some(Ok(changed(&mut tokens, &mut people, change)?));
-                Ok(records::changes(table, &tokens, &people))
+                Ok(record_changes(table, &tokens, &people))
             });
             changes.unwrap_or_else(|error| {
                 outcome = Some(Err(error));
@@ -754,4 +751,82 @@ pub(super) fn sha256(secret: &str) -> String {
 pub(super) fn now() -> u64 {
     let elapsed = SystemTime::now().duration_since(UNIX_EPOCH);
     elapsed.map_or(0, |elapsed| elapsed.as_secs())
+}
+
+// The records in the store: one for each token, person and grant, so that a change writes little.
+
+const OF_TOKEN: &str = "token/";
+const OF_INVITATION: &str = "invitation/";
+const OF_BROWSER: &str = "browser/";
+const OF_GRANT: &str = "grant/";
+const OF_REVOKED: &str = "revoked/";
+
+/// The tokens and people of all records.
+///
+/// # Errors
+/// When a record cannot be read.
+fn read_records(table: &Table) -> io::Result<(Vec<Stored>, People)> {
+    let mut tokens: Vec<Stored> = Vec::new();
+    let mut people = People::default();
+    for (key, body) in table {
+        if key.starts_with(OF_TOKEN) {
+            tokens.push(parsed(key, body)?);
+        } else if key.starts_with(OF_INVITATION) {
+            people.invitations.push(parsed(key, body)?);
+        } else if key.starts_with(OF_BROWSER) {
+            people.browsers.push(parsed(key, body)?);
+        } else if key.starts_with(OF_GRANT) {
+            people.grants.push(parsed(key, body)?);
+        } else if let Some(name) = key.strip_prefix(OF_REVOKED) {
+            people.revoked.insert(name.to_owned(), parsed(key, body)?);
+        } else {
+            return Err(io::Error::other(format!("`{key}` is not known here")));
+        }
+    }
+    // Keys are random, and lists have the oldest first.
+    tokens.sort_by_key(|one| one.created);
+    people.invitations.sort_by_key(|one: &Known| one.created);
+    people.browsers.sort_by_key(|one: &Known| one.created);
+    people.grants.sort_by_key(|one: &Grant| one.created);
+    Ok((tokens, people))
+}
+
+fn parsed<T: DeserializeOwned>(key: &str, body: &[u8]) -> io::Result<T> {
+    // The text of an error could have a part of the record.
+    serde_json::from_slice(body).map_err(|_| io::Error::other(format!("`{key}` cannot be read")))
+}
+
+/// The differences between the records and these tokens and people.
+fn record_changes(before: &Table, tokens: &[Stored], people: &People) -> Vec<Change> {
+    let mut after: Vec<(String, Vec<u8>)> = Vec::new();
+    let mut add =
+        |prefix: &str, id: &str, body: Vec<u8>| after.push((format!("{prefix}{id}"), body));
+    for one in tokens {
+        add(OF_TOKEN, &one.id, json(one));
+    }
+    for one in &people.invitations {
+        add(OF_INVITATION, &one.id, json(one));
+    }
+    for one in &people.browsers {
+        add(OF_BROWSER, &one.id, json(one));
+    }
+    for one in &people.grants {
+        add(OF_GRANT, &one.id, json(one));
+    }
+    for (name, at) in &people.revoked {
+        add(OF_REVOKED, name, json(at));
+    }
+    let mut gone: Table = before.clone();
+    let mut changes = Vec::new();
+    for (key, body) in after {
+        if gone.remove(&key).is_none_or(|known| *known != body[..]) {
+            changes.push((key, Some(body)));
+        }
+    }
+    changes.extend(gone.into_keys().map(|key| (key, None)));
+    changes
+}
+
+fn json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("texts and numbers are JSON")
 }

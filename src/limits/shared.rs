@@ -45,7 +45,7 @@ impl Limits {
             Measure::CallsPerDay,
             Measure::CallsPerMonth,
         ];
-        // What was taken goes back if another limit refuses the call.
+        // Calls taken of one limit go back if another limit refuses the call.
         let mut taken = Vec::new();
         let mut outcome = Ok(());
         'all: for (key, limit) in theirs {

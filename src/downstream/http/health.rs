@@ -67,7 +67,7 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     }
     if shared.was_ready.load(Ordering::Relaxed) || shared.main().inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);
-        // A store that does not answer is no reason to take every replica out of service.
+        // A store that does not answer must not take every replica out of service.
         let fault = shared.store.as_ref().and_then(|store| store.fault());
         let body = match fault {
             None => r#"{"status":"ready"}"#,

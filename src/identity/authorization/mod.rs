@@ -680,7 +680,7 @@ impl AuthorizationServer {
         let id = self.waiting.keep(Consent {
             request,
             browser,
-            begun: now(),
+            begun: waiting::micros(),
             person,
             proof: proof.clone(),
         })?;

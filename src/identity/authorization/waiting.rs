@@ -1,4 +1,4 @@
-//! What waits for a person or a client for a short time: questions for consent, and codes.
+//! Questions for consent, and codes: they wait for a person or a client for a short time.
 //!
 //! A run without a store has them in memory. Replicas share them: a question for consent is sealed into its own id, so that asking writes
 //! nothing, and the store only has which were answered; codes are in the store, by their hash.
@@ -22,6 +22,16 @@ use crate::store::Records;
 /// The most questions for consent that wait: of one person, and of all.
 const MOST_OF_ONE: usize = 10;
 const MOST: usize = 1000;
+
+const MICROS: u64 = 1_000_000;
+
+/// The current time in microseconds since 1970.
+pub(super) fn micros() -> u64 {
+    let elapsed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    elapsed.map_or(0, |elapsed| {
+        u64::try_from(elapsed.as_micros()).unwrap_or(u64::MAX)
+    })
+}
 
 /// The context of sealed questions.
 const CONSENT: &str = "consent";
@@ -56,12 +66,13 @@ pub(super) enum By {
     Login(u64),
 }
 
-/// A person who is asked for consent. Times are in seconds since 1970.
+/// A person who is asked for consent.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Consent {
     pub(super) request: Request,
     /// The hash of the secret of the browser in which it began.
     pub(super) browser: String,
+    /// In microseconds since 1970, so that the oldest one is known.
     pub(super) begun: u64,
     pub(super) person: Person,
     /// The proof that the form came from the page.
@@ -154,7 +165,7 @@ impl Waiting {
         self.0
             .consents
             .lock()
-            .retain(|_, consent| is_younger(consent.begun, FLOW));
+            .retain(|_, consent| is_younger(consent.begun / MICROS, FLOW));
         self.0
             .codes
             .lock()
@@ -212,7 +223,7 @@ impl Waiting {
         is_theirs: impl Fn(&Consent) -> bool,
     ) -> Result<Option<Consent>, Unavailable> {
         let is_theirs = |consent: &Consent| {
-            is_theirs(consent) && now().saturating_sub(consent.begun) < FLOW.as_secs()
+            is_theirs(consent) && now().saturating_sub(consent.begun / MICROS) < FLOW.as_secs()
         };
         let Some(shared) = &self.0.shared else {
             let mut consents = self.0.consents.lock();
@@ -229,7 +240,7 @@ impl Waiting {
             Some(before.unwrap_or_default())
         });
         answered.map_err(|error| unavailable(&error))?;
-        regroup_late(shared.as_ref(), &mut consent.person, consent.begun)?;
+        regroup_late(shared.as_ref(), &mut consent.person, consent.begun / MICROS)?;
         Ok(is_first.then_some(consent))
     }
 

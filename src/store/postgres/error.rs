@@ -39,8 +39,13 @@ pub(crate) enum StoreError {
         known: i32,
     },
     /// There is no way to this schema.
-    #[error("there is no schema {0} in this program, which knows 0 to {known}", known = super::LATEST)]
-    NoSchema(i32),
+    #[error("there is no schema {wanted} in this program, which knows 0 to {known}")]
+    NoSchema {
+        /// The schema that was asked for.
+        wanted: i32,
+        /// The latest schema that this program knows.
+        known: i32,
+    },
     /// A migration that failed; the store is as it was.
     #[error("the migration to schema {version} failed, and the store is as it was: {problem}")]
     Migration {

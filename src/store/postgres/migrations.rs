@@ -84,7 +84,10 @@ impl Store {
             return Ok((before, before));
         }
         if wanted < 0 || wanted > LATEST || before.version > LATEST {
-            return Err(StoreError::NoSchema(wanted));
+            return Err(StoreError::NoSchema {
+                wanted,
+                known: LATEST,
+            });
         }
         step(&transaction, before.version, wanted).await?;
         let after = schema_of(transaction.query_opt(READ, &[]).await?.as_ref());
