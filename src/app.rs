@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
+use crate::audit::{self, Shipped};
 use crate::config::{
     self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
     SurfaceRequest, secrets_file,
@@ -17,14 +18,16 @@ use crate::downstream::{self, http};
 use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
-    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
-    SharedLists, Start, counted,
+    Directories, ProcessMetric, ProcessMetrics, ProfileChoice, Progress, Proxies, Proxy, Request,
+    SURFACES, SharedFigures, SharedLists, Start, counted,
 };
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
+use crate::store::Records;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
+use crate::upstream::oauth::{Place, SharedLogins};
 use crate::{telemetry, upstream};
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -320,9 +323,7 @@ impl App {
             approvals: Some(Approvals::below(&paths.state_dir)),
             pause: Some(Pause::below(&paths.state_dir)),
             tasks: Some(paths.state_dir.join("tasks.key")),
-            logins: Some(upstream::oauth::Place::Directory(
-                paths.state_dir.join(upstream::oauth::DIRECTORY),
-            )),
+            logins: Some(logins(&paths, &session)),
             surfaces: Some(paths.state_dir.join(SURFACES)),
             shared: lists,
         };
@@ -483,7 +484,8 @@ impl App {
                 self.report_start(&server.url());
                 listening(&server.url());
                 let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
-                let running = server.start(proxies, tasks, &self.paths.state_dir, Some(pages));
+                let state = self.session.environment.state(&self.paths.state_dir);
+                let running = server.start(proxies, tasks, &state, Some(pages));
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
@@ -502,8 +504,8 @@ impl App {
         let tracer = self.begin();
         self.report_start(&server.url());
         // A daemon that is to end does not wait for calls.
-        let state_dir = &self.paths.state_dir;
-        let _ = server.start(self.proxies.clone(), &self.tasks, state_dir, None);
+        let state = self.session.environment.state(&self.paths.state_dir);
+        let _ = server.start(self.proxies.clone(), &self.tasks, &state, None);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;
@@ -512,6 +514,7 @@ impl App {
     /// Starts the telemetry, and the task that follows the configuration file.
     fn begin(&self) -> Option<Arc<Tracer>> {
         let tracer = self.observe();
+        self.use_store();
         self.tasks.spawn(watch(
             self.proxies.clone(),
             self.paths.clone(),
@@ -521,6 +524,29 @@ impl App {
             self.reload.clone(),
         ));
         tracer
+    }
+
+    /// Sends the audit log to the store that replicas share, if there is one, and shows figures of it.
+    fn use_store(&self) {
+        let Some(store) = self.session.environment.store() else {
+            return;
+        };
+        let shipped = Arc::new(Shipped::default());
+        let directories = audit::Directories::below(&self.paths.state_dir);
+        let (tasks, counts) = (self.tasks.clone(), shipped.clone());
+        self.tasks
+            .spawn(audit::ship(directories, store.clone(), counts, tasks));
+        let figures: Arc<dyn ProcessMetrics> = Arc::new(StoreFigures {
+            store: store.clone(),
+            shipped,
+        });
+        self.proxy.metrics.extend(Arc::downgrade(&figures));
+        // For as long as the run.
+        let tasks = self.tasks.clone();
+        self.tasks.spawn(async move {
+            tasks.stopped().await;
+            drop(figures);
+        });
     }
 
     /// Says that the audit log is not copied to stdout where a client reads that.
@@ -555,6 +581,38 @@ impl App {
         let closed = join_all(all.iter().map(|proxy| proxy.close()));
         tokio::join!(closed, flushed);
         tracing::debug!("everything has ended");
+    }
+}
+
+/// The figures of the store.
+#[derive(Debug)]
+struct StoreFigures {
+    store: Arc<dyn Records>,
+    shipped: Arc<Shipped>,
+}
+
+impl ProcessMetrics for StoreFigures {
+    fn all(&self) -> Vec<ProcessMetric> {
+        vec![
+            ProcessMetric {
+                name: "mcpzip_store_available",
+                help: "Whether the store that replicas share answers: 1 or 0.",
+                is_counter: false,
+                value: u64::from(self.store.fault().is_none()),
+            },
+            ProcessMetric {
+                name: "mcpzip_store_audit_lines_total",
+                help: "Lines of audit logs that the store has taken.",
+                is_counter: true,
+                value: self.shipped.lines(),
+            },
+            ProcessMetric {
+                name: "mcpzip_store_audit_failures_total",
+                help: "Attempts to send lines of audit logs to the store that failed.",
+                is_counter: true,
+                value: self.shipped.failures(),
+            },
+        ]
     }
 }
 
@@ -678,6 +736,14 @@ fn workspace(session: &SessionEnv) -> Vec<PathBuf> {
         .into_iter()
         .chain(session.directory.clone())
         .collect()
+}
+
+/// The place of the logins at servers: the store, if replicas share one.
+fn logins(paths: &Paths, session: &SessionEnv) -> Place {
+    match session.environment.store() {
+        Some(store) => Place::of_program(SharedLogins::new(store.clone())),
+        None => Place::Directory(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+    }
 }
 
 /// The request of a command, which has the profile that its command line names.

@@ -115,6 +115,7 @@ mod pause;
 mod sealing;
 mod secret;
 mod shutdown;
+mod store;
 mod telemetry;
 mod text;
 mod tls;

@@ -220,7 +220,7 @@ fn an_upward_or_sideways_arrow_is_found() {
     assert_eq!(
         faults(&all),
         [
-            "config: `config` (layer 0, group 3) uses `proxy` (layer 3), which is up",
+            "config: `config` (layer 0, group 5) uses `proxy` (layer 3), which is up",
             "search: `search` (layer 1) uses `proxy` (layer 3), which is up",
             "search::index: `search` (layer 1) uses `catalog` (layer 1), which is sideways",
         ]

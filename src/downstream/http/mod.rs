@@ -47,7 +47,6 @@ mod window;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -71,6 +70,7 @@ use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
 use crate::shutdown::Tasks;
+use crate::store::{Records, State as StateOfRun};
 use crate::upstream::person::{AssertionKey, Front};
 use access::Access;
 use admission::Admission;
@@ -215,13 +215,13 @@ impl Server {
         mut self,
         proxies: Arc<Proxies>,
         tasks: &Tasks,
-        state_dir: &FilePath,
+        state: &StateOfRun,
         pages: Option<Arc<dyn Pages>>,
     ) -> Running {
         let authenticator = self
             .auth
             .take()
-            .map(|auth| Arc::new(Authenticator::new(&auth, state_dir, proxies.whole())));
+            .map(|auth| Arc::new(Authenticator::new(&auth, state, proxies.whole())));
         self.access.authenticator.clone_from(&authenticator);
         if let Some(authenticator) = &authenticator {
             let url = self.public_url(authenticator);
@@ -232,10 +232,10 @@ impl Server {
             self.access.origins.extend(origin);
             let tokens = Arc::downgrade(authenticator);
             let tokens = move |entitlement: &Entitlement| tokens.upgrade()?.token_of(entitlement);
-            let key = AssertionKey::below(state_dir);
+            let key = AssertionKey::below(&state.directory);
             proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
         }
-        let shared = shared(self.access, proxies, tasks);
+        let shared = shared(self.access, proxies, tasks, state.shared.clone());
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
         }
@@ -258,7 +258,7 @@ pub(crate) async fn mounted(
     tasks: &Tasks,
 ) -> Result<Router, Error> {
     let (access, _, _) = access_of(options, is_protected).await?;
-    let shared = shared(access, proxies, tasks);
+    let shared = shared(access, proxies, tasks, None);
     let tidied = shared.clone();
     tasks.spawn(async move { accepting::tidy(&tidied).await });
     Ok(endpoints(&shared).with_state(shared))
@@ -299,7 +299,12 @@ async fn access_of(
     Ok((access, auth, resolved))
 }
 
-fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
+fn shared(
+    access: Access,
+    proxies: Arc<Proxies>,
+    tasks: &Tasks,
+    store: Option<Arc<dyn Records>>,
+) -> Arc<Shared> {
     let outgoing = ByteBudget::new(LARGE, SHORT);
     let kept = ByteBudget::new(KEPT, KEPT);
     let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
@@ -311,6 +316,7 @@ fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
         incoming: ByteBudget::new(LARGE, SHORT),
         outgoing,
         was_ready: AtomicBool::new(false),
+        store,
         draining: Draining::default(),
         logins: Logins::default(),
     })

@@ -16,6 +16,7 @@ use crate::downstream::session::name_of;
 use crate::mcp::ByteBudget;
 use crate::proxy::{Proxies, Proxy};
 use crate::shutdown::Tasks;
+use crate::store::Records;
 
 /// The state that all HTTP requests share.
 #[derive(Debug)]
@@ -29,6 +30,8 @@ pub(super) struct Shared {
     /// The budget for messages that wait for clients.
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
+    /// The store that replicas share.
+    pub(super) store: Option<Arc<dyn Records>>,
     pub(super) draining: Draining,
     /// The browsers on the page of logins, and the logins that they have begun.
     pub(super) logins: Logins,

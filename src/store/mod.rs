@@ -1,0 +1,195 @@
+//! What must last, and which several replicas may share.
+//!
+//! [`Records`] is the interface to what replicas share. Its implementation is a database of PostgreSQL (feature `postgres`). A run without
+//! a store keeps the same things in files below its state directory. [`State`] says which of both a run uses.
+//!
+//! *Never*: knows the purpose of a record; writes a secret that is neither sealed nor hashed.
+
+#[cfg(feature = "postgres")]
+mod postgres;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+
+use crate::secret::Secret;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::{Copied, Keys, LATEST, Store, StoreError, StoreUrl};
+#[cfg(feature = "postgres")]
+#[allow(unused_imports, reason = "replicas talk to each other by them")]
+pub(crate) use postgres::{Replica, ReplicaId, Signal};
+
+/// The kinds of records that every replica keeps in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Tokens, invitations, browsers and grants.
+    Identity,
+    /// The keys of the authorization server.
+    IdentityKeys,
+    /// The definitions of tools that a person has approved, by server.
+    Pins,
+}
+
+impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::IdentityKeys, Self::Pins];
+
+    /// Its name in the store.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::IdentityKeys => "identity-keys",
+            Self::Pins => "pins",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// The records of a kind, by key.
+pub(crate) type Table = BTreeMap<String, Arc<[u8]>>;
+
+/// A change of one record: its key, and its new body, or `None` to remove it.
+pub(crate) type Change = (String, Option<Vec<u8>>);
+
+/// A lease of one record: who has it may replace the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// The key of the record.
+    pub(crate) key: String,
+    /// The fence: a later lease has another one.
+    pub(crate) fence: String,
+}
+
+/// A share of a limit that a replica asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// The limit, and whose it is.
+    pub(crate) key: String,
+    /// The number of the period.
+    pub(crate) period: i64,
+    /// The time until its end.
+    pub(crate) ends: Duration,
+    /// The whole limit.
+    pub(crate) most: u64,
+    /// The share that is asked for.
+    pub(crate) wanted: u64,
+}
+
+/// A line of an audit log, for the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditLine {
+    /// The chain that it is in.
+    pub(crate) chain: String,
+    /// Its number in the chain.
+    pub(crate) place: i64,
+    /// The day of the file, such as `2026-11-21`.
+    pub(crate) day: String,
+    /// The line, which has the hash of the one before it.
+    pub(crate) text: String,
+}
+
+/// What replicas share. Errors are in words; [`io::ErrorKind::TimedOut`] and [`io::ErrorKind::NotConnected`] mean that the store does not
+/// answer now.
+///
+/// Functions that are not futures wait for the store, so they belong on a thread that may block, except [`Records::stamp`],
+/// [`Records::fault`], and [`Records::all`] once it has been called.
+pub(crate) trait Records: fmt::Debug + Send + Sync {
+    /// A number that is another one after each change of the kind that this replica has learned of.
+    fn stamp(&self, kind: Kind) -> u64;
+
+    /// The records of the kind, as this replica knows them: within milliseconds while the store answers.
+    ///
+    /// # Errors
+    /// When the store has never answered, or not for five minutes, so that a revocation may be unknown.
+    fn all(&self, kind: Kind) -> io::Result<Arc<Table>>;
+
+    /// Learns of the latest changes now. A failure leaves the records as they were.
+    fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()>;
+
+    /// Changes records of the kind, which no other replica changes meanwhile. It is committed when this returns.
+    ///
+    /// # Errors
+    /// When the store does not answer; then nothing was changed, unless it failed during the commit.
+    fn change(&self, kind: Kind, change: &mut dyn FnMut(&Table) -> Vec<Change>) -> io::Result<()>;
+
+    /// Replaces a ticket, which ends after `lifetime`: `swap` gets its body and returns the new one, or `None` to remove it. No other
+    /// replica changes it meanwhile. It is committed when this returns.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    fn swap(
+        &self,
+        kind: &'static str,
+        key: &str,
+        lifetime: Duration,
+        swap: &mut dyn FnMut(Option<Vec<u8>>) -> Option<Vec<u8>>,
+    ) -> io::Result<()>;
+
+    /// Seals a secret for this context.
+    fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8>;
+
+    /// Opens a secret. `None` if it was changed, or is for another context or key.
+    fn open(&self, context: &str, sealed: &[u8]) -> Option<Vec<u8>>;
+
+    /// The keys that seal, each in base64url, with a comma between them; the first one is for new values.
+    fn keys(&self) -> Secret<String>;
+
+    /// The body of a login's record.
+    fn load_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Option<Vec<u8>>>>;
+
+    /// The bodies of all logins, by key.
+    fn logins(&self) -> BoxFuture<'_, io::Result<Vec<(String, Vec<u8>)>>>;
+
+    /// Waits until no other replica has the lease of a login's record, and takes it.
+    fn lease_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Lease>>;
+
+    /// Replaces a login's record under its lease; `None` removes it.
+    fn save_login<'a>(
+        &'a self,
+        lease: &'a Lease,
+        body: Option<Vec<u8>>,
+    ) -> BoxFuture<'a, io::Result<()>>;
+
+    /// Gives a lease back, soon.
+    fn release_login(&self, lease: Lease);
+
+    /// The granted share of a limit; 0 if it is used up. The shares of a period together never exceed the limit.
+    fn allow(&self, allowance: Allowance) -> BoxFuture<'_, io::Result<u64>>;
+
+    /// Writes lines of audit logs. Lines that are there already stay as they are.
+    fn write_audit(&self, lines: Vec<AuditLine>) -> BoxFuture<'_, io::Result<()>>;
+
+    /// Why the store cannot be used now, if it cannot.
+    fn fault(&self) -> Option<String>;
+}
+
+/// Where the state of a run lasts: in files below a directory, and what replicas share in the store.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    /// The state directory.
+    pub(crate) directory: PathBuf,
+    /// The store, if there is one.
+    pub(crate) shared: Option<Arc<dyn Records>>,
+}
+
+impl State {
+    /// All of it is in files below `directory`.
+    #[must_use]
+    pub(crate) fn of_files(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            shared: None,
+        }
+    }
+}

@@ -1,0 +1,11 @@
+drop table allowance;
+drop table audit;
+drop table login;
+drop table ticket;
+drop table answer;
+drop table home;
+drop table session;
+drop table record;
+drop sequence change_number;
+drop table replica;
+drop table meta;
