@@ -34,6 +34,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use self::findings::KeptFindings;
+pub(in crate::proxy) use self::changes::hash_of;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;
 use self::known_extensions::KnownExtensions;
