@@ -117,6 +117,8 @@ mod pause;
 mod sealing;
 mod secret;
 mod shutdown;
+#[cfg(feature = "postgres")]
+mod store;
 mod telemetry;
 mod text;
 mod tls;

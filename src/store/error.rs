@@ -1,0 +1,134 @@
+//! Why a store could not do something.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::error::SqlState;
+
+use super::url::UrlFault;
+
+/// An operation of the store that failed. Its texts have no secret.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StoreError {
+    /// The URL cannot be used.
+    #[error(transparent)]
+    Url(#[from] UrlFault),
+    /// The system starts no thread.
+    #[error("the thread of the store could not be started")]
+    Thread(#[source] std::io::Error),
+    /// No connection.
+    #[error("PostgreSQL cannot be reached: {0}")]
+    Unreachable(String),
+    /// Repeated failures a moment ago.
+    #[error("PostgreSQL has not answered, and is asked again in a moment: {0}")]
+    Resting(String),
+    /// No answer within the time limit.
+    #[error("PostgreSQL did not answer in time")]
+    Slow,
+    /// The statement was refused.
+    #[error("PostgreSQL refused a statement: {0}")]
+    Refused(String),
+    /// The schema is for newer programs.
+    #[error(
+        "the store has schema {found}, which needs at least the mcpzip that knows schema {oldest}; this one knows {known}. Update this mcpzip"
+    )]
+    Newer {
+        /// The schema of the store.
+        found: i32,
+        /// The schema that a program must know to use it.
+        oldest: i32,
+        /// The schema that this program knows.
+        known: i32,
+    },
+    /// There is no way to this schema.
+    #[error("there is no schema {0} in this program, which knows 0 to {known}", known = super::LATEST)]
+    NoSchema(i32),
+    /// A migration that failed; the store is as it was.
+    #[error("the migration to schema {version} failed, and the store is as it was: {problem}")]
+    Migration {
+        /// The schema.
+        version: i32,
+        /// The problem.
+        problem: String,
+    },
+    /// A sealed value that no key opens.
+    #[error(
+        "a value of the store was sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`, or was changed"
+    )]
+    Sealed,
+    /// A value that cannot be read.
+    #[error("a value of the store cannot be read: {0}")]
+    Damaged(String),
+}
+
+impl StoreError {
+    /// Whether PostgreSQL does not answer now, so that trying again later can succeed.
+    #[must_use]
+    pub(crate) fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Unreachable(_) | Self::Resting(_) | Self::Slow)
+    }
+}
+
+impl From<tokio_postgres::Error> for StoreError {
+    fn from(error: tokio_postgres::Error) -> Self {
+        if let Some(refusal) = error.as_db_error() {
+            let text = refusal.message().to_owned();
+            let code = refusal.code();
+            // It is about to end, has just begun, has no room, or cancelled the statement at its time limit.
+            return match code.code() {
+                "57014" => Self::Slow,
+                code if code.starts_with("57P") || code.starts_with("08") => {
+                    Self::Unreachable(text)
+                }
+                _ if *code == SqlState::TOO_MANY_CONNECTIONS => Self::Unreachable(text),
+                // A server that only reads: the standby of another.
+                _ if *code == SqlState::READ_ONLY_SQL_TRANSACTION => Self::Unreachable(text),
+                // Wrong passwords and the like: the next attempt may have other ones.
+                code if code.starts_with("28") => Self::Unreachable(text),
+                _ => Self::Refused(text),
+            };
+        }
+        let mut text = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            let cause_text = cause.to_string();
+            if !text.contains(&cause_text) {
+                text = format!("{text}: {cause_text}");
+            }
+            source = cause.source();
+        }
+        if is_of_connection(&error) {
+            Self::Unreachable(text)
+        } else {
+            Self::Refused(text)
+        }
+    }
+}
+
+/// Whether the connection failed, and no value or parameter.
+fn is_of_connection(error: &tokio_postgres::Error) -> bool {
+    let is_io =
+        std::error::Error::source(error).is_some_and(|source| source.is::<std::io::Error>());
+    let text = error.to_string();
+    let connects = [
+        "error connecting",
+        "error performing TLS",
+        "timeout",
+        "authentication",
+        "unexpected message",
+        "communicating",
+    ];
+    error.is_closed() || is_io || connects.iter().any(|part| text.contains(part))
+}
+
+impl From<PoolError> for StoreError {
+    fn from(error: PoolError) -> Self {
+        match error {
+            PoolError::Backend(error) => match Self::from(error) {
+                // Any reason that keeps a connection from being made, there is none.
+                Self::Refused(text) => Self::Unreachable(text),
+                other => other,
+            },
+            PoolError::Timeout(_) => Self::Slow,
+            other => Self::Unreachable(other.to_string()),
+        }
+    }
+}

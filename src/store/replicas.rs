@@ -1,0 +1,145 @@
+//! The replicas that serve clients, and whether they live.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use data_encoding::HEXLOWER;
+
+use super::{Store, StoreError};
+use crate::secret::random_bytes;
+
+/// The time between two signs of life.
+const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// The id of a replica: 16 hexadecimal digits, new with each start.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct ReplicaId(Arc<str>);
+
+/// A replica that lives.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Replica {
+    /// Its id.
+    pub(crate) id: ReplicaId,
+    /// The URL by which other replicas reach it.
+    pub(crate) peer_url: String,
+    /// Its version.
+    pub(crate) build: String,
+    /// The age of its last sign of life, in seconds.
+    pub(crate) age: f64,
+}
+
+impl ReplicaId {
+    /// A new id.
+    pub(super) fn random() -> Self {
+        Self(HEXLOWER.encode(&random_bytes::<8>()).into())
+    }
+
+    /// Reads an id. `None` if it is none.
+    #[must_use]
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        (text.len() == 16 && text.bytes().all(is_digit)).then(|| Self(text.into()))
+    }
+
+    /// Its text.
+    #[must_use]
+    pub(crate) fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+const BEAT: &str = "insert into replica (id, peer_url, build) values ($1, $2, $3) \
+    on conflict (id) do update set heartbeat = now(), peer_url = excluded.peer_url";
+
+/// A replica without a sign of life for 10 seconds is dead; its row goes after a minute.
+const ALIVE: &str = "select id, peer_url, build, extract(epoch from now() - heartbeat)::float8 from replica \
+    where heartbeat > now() - interval '10 seconds' order by id";
+
+const BURY: &str = "delete from replica where heartbeat < now() - interval '1 minute'";
+
+impl Store {
+    /// The id of this replica.
+    #[must_use]
+    pub(crate) fn id(&self) -> &ReplicaId {
+        &self.0.id
+    }
+
+    /// Enters this replica and keeps it alive while the store is open. Others reach it at `peer_url`.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn announce(&self, peer_url: &str, build: &str) -> Result<(), StoreError> {
+        self.beat(peer_url, build).await?;
+        let inner = Arc::downgrade(&self.0);
+        let (peer_url, build) = (peer_url.to_owned(), build.to_owned());
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(HEARTBEAT).await;
+                let Some(store) = inner.upgrade().map(Store) else {
+                    return;
+                };
+                if let Err(error) = store.beat(&peer_url, &build).await {
+                    tracing::debug!(%error, "the store has no sign of life of this replica");
+                }
+            }
+        });
+        Ok(())
+    }
+
+    async fn beat(&self, peer_url: &str, build: &str) -> Result<(), StoreError> {
+        self.execute(BEAT, &[&self.id().as_str(), &peer_url, &build])
+            .await?;
+        self.execute(BURY, &[]).await?;
+        self.replicas().await?;
+        Ok(())
+    }
+
+    /// The replicas that live now, this one included, by id.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn replicas(&self) -> Result<Arc<[Replica]>, StoreError> {
+        let rows = self.query(ALIVE, &[]).await?;
+        let replicas = rows.iter().filter_map(|row| {
+            Some(Replica {
+                id: ReplicaId::parse(row.get(0))?,
+                peer_url: row.get(1),
+                build: row.get(2),
+                age: row.get(3),
+            })
+        });
+        let replicas: Arc<[Replica]> = replicas.collect();
+        *self.0.alive.write() = replicas.clone();
+        Ok(replicas)
+    }
+
+    /// The replicas that lived at the last heartbeat, without asking PostgreSQL.
+    #[must_use]
+    pub(crate) fn known_replicas(&self) -> Arc<[Replica]> {
+        self.0.alive.read().clone()
+    }
+
+    /// Removes this replica, which has ended its work.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn retire(&self) -> Result<(), StoreError> {
+        self.execute("delete from replica where id = $1", &[&self.id().as_str()])
+            .await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_has_sixteen_digits() {
+        let id = ReplicaId::random();
+        assert_eq!(ReplicaId::parse(id.as_str()), Some(id));
+        for text in ["", "0123", "0123456789abcdeg", "0123456789ABCDEF"] {
+            assert_eq!(ReplicaId::parse(text), None, "{text}");
+        }
+    }
+}
