@@ -20,6 +20,7 @@ use crate::proxy::{
     Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
     SharedLists, Start, counted,
 };
+use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
@@ -478,12 +479,19 @@ impl App {
     ) -> Result<(), http::Error> {
         self.proxies.free_stdout();
         let tracer = self.begin();
-        let outcome = match http::Server::bind(options).await {
-            Ok(server) => {
+        let bound = async {
+            let server = http::Server::bind(options).await?;
+            let replicas = self.replicas(&server).await?;
+            Ok((server, replicas))
+        };
+        let outcome = match bound.await {
+            Ok((server, replicas)) => {
                 self.report_start(&server.url());
                 listening(&server.url());
                 let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
-                let running = server.start(proxies, tasks, &self.paths.state_dir, Some(pages));
+                let state_dir = &self.paths.state_dir;
+                let others = replicas.clone();
+                let running = server.start(proxies, tasks, state_dir, Some(pages), others);
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
@@ -496,6 +504,42 @@ impl App {
         outcome
     }
 
+    /// The other replicas of the gateway, if it has a store.
+    async fn replicas(&self, server: &http::Server) -> Result<Option<Arc<Replicas>>, http::Error> {
+        #[cfg(not(feature = "postgres"))]
+        return Ok(None);
+        #[cfg(feature = "postgres")]
+        {
+            let Some(store) = self.store().await? else {
+                return Ok(None);
+            };
+            let peer_url = server.peer_url()?;
+            let announced = store.announce(&peer_url, env!("CARGO_PKG_VERSION")).await;
+            announced.map_err(|error| http::Error::Store(error.to_string()))?;
+            tracing::info!(id = store.id().as_str(), peer_url, "this is one of several replicas");
+            let backing = replicas::of_store(store.clone(), self.tasks.clone());
+            let keys = store.keys().all().map(crate::sealing::Key::bytes);
+            Ok(Some(Replicas::start(Arc::new(backing), keys, &self.tasks)))
+        }
+    }
+
+    /// The store, if one is configured.
+    #[cfg(feature = "postgres")]
+    async fn store(&self) -> Result<Option<crate::store::Store>, http::Error> {
+        use crate::store::{Keys, Store, StoreUrl};
+        let failed = |error: String| http::Error::Store(error);
+        let environment = &self.session.environment;
+        let Some(url) = environment.get("MCPZIP_STORE") else {
+            return Ok(None);
+        };
+        let url = StoreUrl::parse(url).map_err(|error| failed(error.to_string()))?;
+        let key = environment.get("MCPZIP_STORE_KEY").unwrap_or_default();
+        let key = crate::secret::Secret::new(key.to_owned());
+        let keys = Keys::parse(&key, None).map_err(|error| failed(error.to_string()))?;
+        let store = Store::open(&url, keys).await;
+        Ok(Some(store.map_err(|error| failed(error.to_string()))?))
+    }
+
     /// Serves clients over HTTP until `ended` is cancelled, then ends their sessions.
     pub(crate) async fn serve_http_until(self, server: http::Server, ended: CancellationToken) {
         self.refuse_stdout();
@@ -503,7 +547,7 @@ impl App {
         self.report_start(&server.url());
         // A daemon that is to end does not wait for calls.
         let state_dir = &self.paths.state_dir;
-        let _ = server.start(self.proxies.clone(), &self.tasks, state_dir, None);
+        let _ = server.start(self.proxies.clone(), &self.tasks, state_dir, None, None);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;

@@ -89,6 +89,24 @@ pub(super) fn seal(keys: &Keys, to: &str, content: Content, body: &[u8]) -> Byte
     keys.seal(b"letter", &plain).into()
 }
 
+/// The outer seal of a letter for the replica `to`: it shows before the body is read that the sender has the key.
+pub(super) fn outer_seal(keys: &Keys, to: &str) -> String {
+    let at = now();
+    format!("{at}.{}", keys.tag(&format!("letter\0{to}\0{at}")))
+}
+
+/// Whether `seal` is the outer seal of a letter for the replica `own`, and fresh.
+pub(super) fn is_outer_seal(keys: &Keys, own: &str, seal: &str) -> bool {
+    let Some((at, tag)) = seal.split_once('.') else {
+        return false;
+    };
+    let Ok(at) = at.parse::<u64>() else {
+        return false;
+    };
+    let is_fresh = u128::from(now().abs_diff(at)) <= TOLERANCE.as_millis();
+    is_fresh && keys.is_tag(&format!("letter\0{own}\0{at}"), tag)
+}
+
 impl Taken {
     /// Opens a letter for the replica `own`. `None` if it was not sealed by a replica, is for another one, too old, or was taken before.
     pub(super) fn open(&self, keys: &Keys, own: &str, sealed: &[u8]) -> Option<(Content, Bytes)> {
@@ -157,6 +175,9 @@ mod tests {
         for short in [&b""[..], b"a", &letter[..20]] {
             assert!(of_two.open(&keys, "r2", short).is_none());
         }
+        let seal = outer_seal(&keys, "r2");
+        assert!(is_outer_seal(&keys, "r2", &seal) && !is_outer_seal(&keys, "r3", &seal));
+        assert!(!is_outer_seal(&other, "r2", &seal) && !is_outer_seal(&keys, "r2", "1.0"));
     }
 
     #[test]

@@ -35,6 +35,9 @@ use seal::Keys;
 /// The path at which replicas get letters.
 pub(crate) const LETTERS: &str = "/.mcpzip/replicas";
 
+/// The header by which a letter is known before its body is read.
+pub(crate) const SEAL: &str = "mcpzip-letter";
+
 /// The longest id of a request that its client can cancel at any replica, in bytes.
 pub(crate) const LONGEST_ID: usize = 1024;
 
@@ -325,24 +328,29 @@ impl Replicas {
     ) -> Result<http::Response<reqwest::Body>, Unreachable> {
         let url = self.backing.peer(replica).ok_or(Unreachable::Gone)?;
         let letter = letter::seal(&self.keys, replica, content, body);
-        self.peers.send(&url, letter).await
+        let seal = letter::outer_seal(&self.keys, replica);
+        self.peers.send(&url, seal, letter).await
     }
 
-    /// Sends a short letter again, if it did not arrive.
-    pub(crate) async fn deliver(&self, replica: &str, content: Content, body: Bytes) {
+    /// Whether a letter with this outer seal is from a replica, for this one.
+    #[must_use]
+    pub(crate) fn knows(&self, seal: &str) -> bool {
+        letter::is_outer_seal(&self.keys, &self.id, seal)
+    }
+
+    /// Sends a short letter, again if it did not arrive. Returns whether it found its session.
+    pub(crate) async fn deliver(&self, replica: &str, content: Content, body: Bytes) -> bool {
         for attempt in 1..=ATTEMPTS {
             match self.send(replica, content.clone(), &body).await {
-                Ok(response) if response.status().is_success() => return,
-                Ok(_) => return tracing::debug!(replica, "a letter found no session there"),
-                Err(Unreachable::Gone) => {
-                    return tracing::debug!(replica, "a letter is for a replica that has gone");
-                }
+                Ok(response) => return response.status().is_success(),
+                Err(Unreachable::Gone) => return false,
                 Err(error) if attempt == ATTEMPTS => {
                     tracing::warn!(replica, %error, "a letter did not arrive");
                 }
                 Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
+        false
     }
 
     /// Opens a letter for this replica. `None` if it is none, or was opened before.

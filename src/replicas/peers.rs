@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use reqwest::{Client, redirect};
 
-use super::LETTERS;
+use super::{LETTERS, SEAL};
 use crate::tls;
 
 /// The time limit of a connection to a replica.
@@ -45,10 +45,11 @@ impl Peers {
     pub(super) async fn send(
         &self,
         url: &str,
+        seal: String,
         letter: Bytes,
     ) -> Result<http::Response<reqwest::Body>, Unreachable> {
         let url = format!("{}{LETTERS}", url.trim_end_matches('/'));
-        let sent = self.0.post(url).body(letter).send().await;
+        let sent = self.0.post(url).header(SEAL, seal).body(letter).send().await;
         sent.map(http::Response::from).map_err(Unreachable::Failed)
     }
 }

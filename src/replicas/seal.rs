@@ -12,7 +12,7 @@ use ring::hmac;
 use sha2::{Digest as _, Sha256};
 
 use crate::mcp::Revision;
-use crate::secret::random_bytes;
+use crate::secret::{is_same_secret, random_bytes};
 
 /// The version of the form.
 const VERSION: u8 = 1;
@@ -178,7 +178,7 @@ impl Keys {
 
     /// The id of a question to the client of `session`: `replica.number.tag`.
     pub(crate) fn question(&self, session: &str, replica: &str, number: u64) -> String {
-        let tag = self.current().tag(session, replica, number);
+        let tag = self.tag(&question(session, replica, number));
         format!("{replica}.{number}.{tag}")
     }
 
@@ -187,13 +187,24 @@ impl Keys {
         let mut parts = id.split('.');
         let (replica, number, tag) = (parts.next()?, parts.next()?, parts.next()?);
         let number = number.parse().ok().filter(|_| parts.next().is_none())?;
-        let tag = HEXLOWER.decode(tag.as_bytes()).ok()?;
-        let is_own = |key: &Key| {
-            let own = HEXLOWER.decode(key.tag(session, replica, number).as_bytes());
-            own.is_ok_and(|own| Sha256::digest(own) == Sha256::digest(&tag))
-        };
-        self.0.iter().any(is_own).then_some((replica, number))
+        self.is_tag(&question(session, replica, number), tag)
+            .then_some((replica, number))
     }
+
+    /// A tag of `text`, which only those who have the keys can make.
+    pub(super) fn tag(&self, text: &str) -> String {
+        self.current().tag(text)
+    }
+
+    /// Whether `tag` is a tag of `text`.
+    pub(super) fn is_tag(&self, text: &str, tag: &str) -> bool {
+        self.0.iter().any(|key| is_same_secret(&key.tag(text), tag))
+    }
+}
+
+/// The text of the tag of a question.
+fn question(session: &str, replica: &str, number: u64) -> String {
+    format!("question\0{session}\0{replica}\0{number}")
 }
 
 impl Key {
@@ -215,8 +226,7 @@ impl Key {
         }
     }
 
-    fn tag(&self, session: &str, replica: &str, number: u64) -> String {
-        let text = format!("question\0{session}\0{replica}\0{number}");
+    fn tag(&self, text: &str) -> String {
         HEXLOWER.encode(&hmac::sign(&self.tags, text.as_bytes()).as_ref()[..TAG])
     }
 }

@@ -128,6 +128,7 @@ impl HttpOptions {
         });
         Ok(http::Options {
             public_url: None,
+            peer: None,
             origins: origins.collect::<Result<_, _>>()?,
             address: self.address,
             token: token.transpose()?,
@@ -311,7 +312,7 @@ impl Inner {
         self.list_soon();
         let (address, tasks) = (server.address(), Tasks::new());
         // Identities, which need it, are a matter of the program.
-        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""), None);
+        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""), None, None);
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {

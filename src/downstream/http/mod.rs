@@ -31,6 +31,7 @@ mod options;
 mod page;
 mod post;
 mod refusal;
+mod replicated;
 mod request_body;
 mod resource_metadata;
 mod sessions;
@@ -70,6 +71,7 @@ use crate::config::{Entitlement, HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
+use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
 use crate::upstream::person::{AssertionKey, Front};
 use access::Access;
@@ -91,6 +93,12 @@ const SHORT: usize = 32 * 1024 * 1024;
 /// The budget for events kept for resumption, in bytes, for large and for short ones each. It is part of the outgoing
 /// budget, so that live messages always have most of that.
 const KEPT: usize = 8 * 1024 * 1024;
+
+/// How long the end waits for calls in progress where other replicas serve meanwhile, unless the configuration says otherwise.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// How long the end is announced there before it begins, so that a balancer notices.
+const NOTICE: Duration = Duration::from_secs(3);
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
@@ -120,6 +128,14 @@ pub(crate) enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// Other replicas would not find this one.
+    #[error(
+        "with a `store`, `http.peer` must be the URL by which other replicas reach this one, because it listens on all addresses"
+    )]
+    Peer,
+    /// The store cannot be used.
+    #[error("the store cannot be used: {0}")]
+    Store(String),
     /// Signals cannot be handled, so the server could not be stopped.
     #[error("cannot listen to signals")]
     Signals {
@@ -149,6 +165,7 @@ pub(crate) struct Server {
     tls: Option<Arc<Tls>>,
     drain: Option<Duration>,
     public_url: Option<String>,
+    peer: Option<String>,
     has_window: bool,
 }
 
@@ -159,7 +176,7 @@ impl Server {
     /// When the address is not available, or would be open to other machines without a token.
     pub(crate) async fn bind(mut options: Options) -> Result<Self, Error> {
         let (drain, has_window) = (options.drain, options.ui);
-        let public_url = options.public_url.take();
+        let (public_url, peer) = (options.public_url.take(), options.peer.take());
         let tls = options.tls.take().map(|tls| Tls::new(*tls)).transpose()?;
         let address = options.address.clone();
         let (mut access, auth, resolved) = access_of(options, false).await?;
@@ -177,6 +194,7 @@ impl Server {
             tls: tls.map(Arc::new),
             drain,
             public_url,
+            peer,
             has_window,
         })
     }
@@ -187,6 +205,19 @@ impl Server {
         match self.tls {
             None => url(self.address),
             Some(_) => format!("https://{}{ENDPOINT}", self.address),
+        }
+    }
+
+    /// The URL by which other replicas reach it.
+    ///
+    /// # Errors
+    /// When it is not configured, and the server listens on all addresses.
+    pub(crate) fn peer_url(&self) -> Result<String, Error> {
+        let url = self.url();
+        match &self.peer {
+            Some(peer) => Ok(peer.clone()),
+            None if self.address.ip().is_unspecified() => Err(Error::Peer),
+            None => Ok(url.strip_suffix(ENDPOINT).unwrap_or(&url).to_owned()),
         }
     }
 
@@ -217,6 +248,7 @@ impl Server {
         tasks: &Tasks,
         state_dir: &FilePath,
         pages: Option<Arc<dyn Pages>>,
+        replicas: Option<Arc<Replicas>>,
     ) -> Running {
         let authenticator = self
             .auth
@@ -235,13 +267,23 @@ impl Server {
             let key = AssertionKey::below(state_dir);
             proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
         }
-        let shared = shared(self.access, proxies, tasks);
+        if let Some(replicas) = &replicas {
+            proxies.join_replicas(replicas.clone());
+        }
+        let (drain, notice) = match &replicas {
+            None => (self.drain, Duration::ZERO),
+            Some(_) => (self.drain.or(Some(DRAIN)), NOTICE),
+        };
+        let shared = shared(self.access, proxies, tasks, replicas);
+        if shared.replicas.is_some() {
+            tasks.spawn(replicated::follow(shared.clone()));
+        }
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
         }
         let pages = pages.filter(|_| self.has_window);
         let router = router(shared.clone(), pages);
-        let running = shared.draining.running(self.drain);
+        let running = shared.draining.running(drain, notice);
         tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
         running
     }
@@ -258,7 +300,7 @@ pub(crate) async fn mounted(
     tasks: &Tasks,
 ) -> Result<Router, Error> {
     let (access, _, _) = access_of(options, is_protected).await?;
-    let shared = shared(access, proxies, tasks);
+    let shared = shared(access, proxies, tasks, None);
     let tidied = shared.clone();
     tasks.spawn(async move { accepting::tidy(&tidied).await });
     Ok(endpoints(&shared).with_state(shared))
@@ -275,6 +317,7 @@ async fn access_of(
         origins,
         auth,
         public_url: _,
+        peer: _,
         tls: _,
         drain: _,
         ui: _,
@@ -299,7 +342,12 @@ async fn access_of(
     Ok((access, auth, resolved))
 }
 
-fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
+fn shared(
+    access: Access,
+    proxies: Arc<Proxies>,
+    tasks: &Tasks,
+    replicas: Option<Arc<Replicas>>,
+) -> Arc<Shared> {
     let outgoing = ByteBudget::new(LARGE, SHORT);
     let kept = ByteBudget::new(KEPT, KEPT);
     let sessions = Arc::new(Sessions::new(outgoing.clone(), kept, tasks.clone()));
@@ -313,6 +361,7 @@ fn shared(access: Access, proxies: Arc<Proxies>, tasks: &Tasks) -> Arc<Shared> {
         was_ready: AtomicBool::new(false),
         draining: Draining::default(),
         logins: Logins::default(),
+        replicas,
     })
 }
 
@@ -331,7 +380,9 @@ fn router(shared: Arc<Shared>, pages: Option<Arc<dyn Pages>>) -> Router {
     let figures = Router::new()
         .route("/health", get(health::counts))
         .route("/metrics", any(metrics::metrics));
+    let letters = replicated::routes(&shared);
     endpoints(&shared)
+        .merge(letters)
         .merge(checked(figures, &shared))
         .merge(authorization::routes(&shared))
         .merge(logins::routes::routes(&shared))
@@ -395,11 +446,16 @@ async fn profiled(
 async fn serve(shared: &Arc<Shared>, profile: Option<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let pass = admission::pass(&parts.extensions);
-    let admission = Admission { profile, pass };
+    let arrival = replicated::arrival(shared, &parts);
+    let admission = Admission {
+        profile,
+        pass,
+        arrival,
+    };
     match parts.method {
         Method::POST => post::post(shared, &admission, &parts.headers, body).await,
-        Method::GET => listening::get(shared, &admission, &parts.headers),
-        Method::DELETE => listening::delete(shared, &admission, &parts.headers),
+        Method::GET => listening::get(shared, &admission, &parts.headers).await,
+        Method::DELETE => listening::delete(shared, &admission, &parts.headers).await,
         _ => refusal::method_not_allowed("GET, POST, DELETE"),
     }
 }

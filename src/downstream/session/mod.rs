@@ -66,6 +66,11 @@ impl Session {
         self.client.listener().attach(outbox);
     }
 
+    /// Sends to `outbox`, for the stream that another replica has, what only this replica knows.
+    pub(crate) fn attach_elsewhere(&self, outbox: Outbox) {
+        self.client.listener().attach_elsewhere(outbox);
+    }
+
     /// The proxy that serves it.
     fn proxy(&self) -> Arc<Proxy> {
         self.proxy.lock().clone()

@@ -61,11 +61,12 @@ pub(super) fn by_listing(
 pub(in crate::proxy) fn hash_of(known: &ServerTools) -> String {
     let mut hash = Sha256::new();
     for tool in known.entries() {
-        hash.update(tool.hash);
+        hash.update(tool.hash.to_string());
     }
     for list in [known.prompts(), known.resources(), known.templates()] {
         hash.update([0]);
-        list.as_slice().iter().for_each(|entry| hash.update(entry.hash));
+        let entries = list.as_slice().iter();
+        entries.for_each(|entry| hash.update(entry.hash.to_string()));
     }
     HEXLOWER.encode(&hash.finalize()[..8])
 }
