@@ -496,6 +496,9 @@ impl App {
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
                 running.drain(shutdown::signal()).await;
+                if let Some(replicas) = replicas {
+                    replicas.retire().await;
+                }
                 signal.map_err(|source| http::Error::Signals { source })
             }
             Err(error) => Err(error),
@@ -516,7 +519,11 @@ impl App {
             let peer_url = server.peer_url()?;
             let announced = store.announce(&peer_url, env!("CARGO_PKG_VERSION")).await;
             announced.map_err(|error| http::Error::Store(error.to_string()))?;
-            tracing::info!(id = store.id().as_str(), peer_url, "this is one of several replicas");
+            tracing::info!(
+                id = store.id().as_str(),
+                peer_url,
+                "this is one of several replicas"
+            );
             let backing = replicas::of_store(store.clone(), self.tasks.clone());
             let keys = store.keys().all().map(crate::sealing::Key::bytes);
             Ok(Some(Replicas::start(Arc::new(backing), keys, &self.tasks)))

@@ -96,7 +96,8 @@ impl Resolver<'_> {
             let rest = text
                 .strip_prefix("http://")
                 .or_else(|| text.strip_prefix("https://"));
-            match rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@'])) {
+            match rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@']))
+            {
                 true => Ok(text.to_owned()),
                 false => {
                     let expected = "a URL with a host and no path, as `http://10.0.0.5:8080`";

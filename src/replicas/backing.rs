@@ -38,6 +38,9 @@ pub(crate) trait Backing: Debug + Send + Sync {
     /// The URL of a replica that lives. It asks nothing.
     fn peer(&self, replica: &str) -> Option<String>;
 
+    /// Removes this replica, which has ended its work.
+    fn retire(&self) -> Answer<()>;
+
     /// Sends a notification to all replicas.
     fn notify(&self, topic: &'static str, payload: String) -> Answer<()>;
 

@@ -51,7 +51,10 @@ mod tests {
             ..Change::default()
         };
         assert_eq!(Change::parse(&change.to_json()), change);
-        assert_eq!(Change::parse(br#"{"log_level":"error","uris":["a:b"],"later":1}"#), change);
+        assert_eq!(
+            Change::parse(br#"{"log_level":"error","uris":["a:b"],"later":1}"#),
+            change
+        );
         assert_eq!(Change::parse(b"{}"), Change::default());
     }
 }

@@ -145,7 +145,9 @@ impl Taken {
 /// Milliseconds since 1970.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    since.map_or(0, |since| {
+        u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    })
 }
 
 #[cfg(test)]
@@ -166,7 +168,11 @@ mod tests {
         assert_eq!(opened, Some((content.clone(), Bytes::from_static(b"body"))));
         assert!(of_two.open(&keys, "r2", &letter).is_none());
         let other = Keys::new([&[2; 32]]);
-        assert!(of_two.open(&keys, "r2", &seal(&other, "r2", content, b"")).is_none());
+        assert!(
+            of_two
+                .open(&keys, "r2", &seal(&other, "r2", content, b""))
+                .is_none()
+        );
         for at in 0..letter.len() {
             let mut changed = letter.to_vec();
             changed[at] ^= 1;

@@ -25,12 +25,12 @@ use crate::shutdown::Tasks;
 pub(crate) use backing::of_store;
 pub(crate) use backing::{Backing, Event, Unavailable};
 pub(crate) use change::Change;
-use letter::Taken;
 pub(crate) use letter::Content;
-pub(crate) use peers::Unreachable;
+use letter::Taken;
 use peers::Peers;
-pub(crate) use seal::{IdentityHash, SessionFacts, VALID, name_of};
+pub(crate) use peers::Unreachable;
 use seal::Keys;
+pub(crate) use seal::{IdentityHash, SessionFacts, VALID, name_of};
 
 /// The path at which replicas get letters.
 pub(crate) const LETTERS: &str = "/.mcpzip/replicas";
@@ -160,6 +160,13 @@ impl Replicas {
         replica != self.id && self.backing.peer(replica).is_some()
     }
 
+    /// Leaves the others, after the last request has been answered.
+    pub(crate) async fn retire(&self) {
+        if let Err(error) = self.backing.retire().await {
+            tracing::debug!(%error, "other replicas notice the end of this one later");
+        }
+    }
+
     /// The notices from now on.
     pub(crate) fn notices(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
@@ -243,7 +250,9 @@ impl Replicas {
                 return Ok(());
             }
         }
-        Err(Unavailable("the session is being changed at other replicas".to_owned()))
+        Err(Unavailable(
+            "the session is being changed at other replicas".to_owned(),
+        ))
     }
 
     /// Ends a session at all replicas.
@@ -251,7 +260,9 @@ impl Replicas {
     /// # Errors
     /// When the store does not answer.
     pub(crate) async fn end_session(&self, session: &str, expires: u64) -> Result<(), Unavailable> {
-        self.backing.end_session(session.to_owned(), expires).await?;
+        self.backing
+            .end_session(session.to_owned(), expires)
+            .await?;
         self.known.lock().ended.insert(session.to_owned());
         self.tell("session", session.to_owned());
         Ok(())

@@ -25,6 +25,16 @@ pub(crate) enum Unreachable {
     Failed(#[source] reqwest::Error),
 }
 
+impl Unreachable {
+    /// Whether the replica cannot have got the letter.
+    pub(crate) fn is_before(&self) -> bool {
+        match self {
+            Self::Gone => true,
+            Self::Failed(error) => error.is_connect(),
+        }
+    }
+}
+
 /// The HTTP client for other replicas.
 #[derive(Debug)]
 pub(super) struct Peers(Client);
@@ -49,7 +59,13 @@ impl Peers {
         letter: Bytes,
     ) -> Result<http::Response<reqwest::Body>, Unreachable> {
         let url = format!("{}{LETTERS}", url.trim_end_matches('/'));
-        let sent = self.0.post(url).header(SEAL, seal).body(letter).send().await;
+        let sent = self
+            .0
+            .post(url)
+            .header(SEAL, seal)
+            .body(letter)
+            .send()
+            .await;
         sent.map(http::Response::from).map_err(Unreachable::Failed)
     }
 }

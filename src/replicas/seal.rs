@@ -267,7 +267,10 @@ mod tests {
         let (old, new) = ([1; 32], [2; 32]);
         let before = Keys::new([&old]);
         let id = before.session_id(&facts());
-        assert!(id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()), "{id}");
+        assert!(
+            id.len() <= 128 && id.bytes().all(|byte| byte.is_ascii_graphic()),
+            "{id}"
+        );
         let rotated = Keys::new([&new, &old]);
         assert_eq!(rotated.open_session(&id, 1_000_000), Some(facts()));
         assert_ne!(before.session_id(&facts()), id);

@@ -89,7 +89,10 @@ impl Admission {
             add(Some(&person.name));
             add(Some(&person.roles.len().to_string()));
             person.roles.iter().for_each(|role| add(Some(role)));
-            add(profiles.as_ref().map(|all| all.len().to_string()).as_deref());
+            add(profiles
+                .as_ref()
+                .map(|all| all.len().to_string())
+                .as_deref());
             profiles.iter().flatten().for_each(|one| add(Some(one)));
             add(limit.as_deref());
             add(manages.then_some("manages"));

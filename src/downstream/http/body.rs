@@ -111,6 +111,9 @@ impl http_body::Body for Events {
             Poll::Ready(None) => {
                 self.has_ended = true;
                 let farewell = self.stream.farewell();
+                if farewell.is_none() {
+                    self.stream.finish();
+                }
                 return Poll::Ready(farewell.map(|piece| Ok(Piece::data(piece))));
             }
             Poll::Ready(Some(event)) => {

@@ -202,7 +202,10 @@ mod tests {
         }
         for text in ["", "3-7", "0a-3-07", "0a-3-7-", "0a-3-7-!", "0a-3"] {
             let parsed = NamedEventId::parse(text);
-            assert!(parsed.is_none_or(|id| id.label.request.as_deref() == Some("")), "{text}");
+            assert!(
+                parsed.is_none_or(|id| id.label.request.as_deref() == Some("")),
+                "{text}"
+            );
         }
         let long = format!("\"{}\"", "x".repeat(LONGEST_REQUEST));
         let long = RequestId::parse(serde_json::from_str(&long).unwrap()).unwrap();

@@ -175,7 +175,10 @@ impl EventLog {
         let state = self.state();
         let events = state.behind(EventId { stream, number: 0 });
         let whole = |pieces: &VecDeque<Bytes>| -> Vec<u8> {
-            pieces.iter().flat_map(|piece| piece.iter().copied()).collect()
+            pieces
+                .iter()
+                .flat_map(|piece| piece.iter().copied())
+                .collect()
         };
         events
             .map(|event| (event.id.number, whole(&event.pieces).into()))
@@ -321,10 +324,15 @@ impl EventReader {
         .await
     }
 
-    /// Called when the connection is lost: until the stream is resumed, its messages go to the log only, and no
-    /// sender waits.
-    pub(super) fn detach(self) {
-        if self.log.tasks.stop().is_cancelled() || self.outbox.is_through() {
+    /// Called when the connection ends: until the stream is resumed, its messages go to the log only, and no sender waits. The client may have
+    /// got all of them only if the body `is_finished`.
+    pub(super) fn detach(self, is_finished: bool) {
+        let is_over = match self.log.keeper {
+            // It may have been lost on the way, and another replica cannot look into this log.
+            Some(_) => is_finished,
+            None => self.outbox.is_through(),
+        };
+        if self.log.tasks.stop().is_cancelled() || is_over {
             return self.end();
         }
         let tasks = self.log.tasks.clone();

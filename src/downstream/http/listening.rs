@@ -19,11 +19,7 @@ use crate::mcp::{Revision, headers};
 use crate::replicas::{VALID, seconds};
 
 /// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of the server's own messages.
-pub(super) async fn get(
-    shared: &Arc<Shared>,
-    admission: &Admission,
-    map: &HeaderMap,
-) -> Response {
+pub(super) async fn get(shared: &Arc<Shared>, admission: &Admission, map: &HeaderMap) -> Response {
     // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), nor does a client without a
     // session.
     if is_modern(map) || !map.contains_key(headers::SESSION) {

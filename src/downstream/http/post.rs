@@ -43,8 +43,11 @@ pub(super) async fn post(
     };
     if modern::is_modern(map, &envelope) {
         if let Some((owner, arrival)) = replicated::owner_of_request(shared, admission, &envelope) {
-            let answered = replicated::pass_on(shared, &owner, arrival, map, text.into());
-            return Box::pin(answered).await;
+            let passed = replicated::pass_on(shared, &owner, arrival, map, &text);
+            // Without the replica, its call is not known any more.
+            if let Some(response) = Box::pin(passed).await {
+                return response;
+            }
         }
         return modern::post(shared, admission, map, &text, envelope, forms).await;
     }
@@ -58,16 +61,7 @@ pub(super) async fn post(
             Ok(proxy) => proxy,
             Err(refusal) => return refusal.answer(Some(&id)),
         };
-        return initialize(
-            shared,
-            (admission, proxy),
-            map,
-            &text,
-            envelope,
-            &id,
-            forms,
-        )
-        .await;
+        return initialize(shared, (admission, proxy), map, &text, envelope, &id, forms).await;
     }
     let (guard, _) = match session_of(shared, admission, map).await {
         Ok(found) => found,
@@ -139,8 +133,7 @@ async fn initialize(
         Err(Full) => return full(Some(id)),
     };
     let mut response = answer(shared, Stream::in_session(outbox, guard), question).await;
-    let name = HeaderValue::try_from(name)
-        .expect("the id is made of letters, digits, `-` and `_`");
+    let name = HeaderValue::try_from(name).expect("the id is made of letters, digits, `-` and `_`");
     response.headers_mut().insert(headers::SESSION, name);
     response
 }

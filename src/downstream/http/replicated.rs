@@ -156,8 +156,7 @@ fn join(
     session: &Session,
     name: &str,
 ) {
-    let client =
-        ClientOfReplica::new(replicas.clone(), admission.hash(), Some(name.to_owned()));
+    let client = ClientOfReplica::new(replicas.clone(), admission.hash(), Some(name.to_owned()));
     session.join_replicas(client, shared.draining.token().clone());
 }
 
@@ -236,17 +235,19 @@ fn send_elsewhere(
     let outbox = guard.listen_elsewhere();
     let (replicas, session) = (replicas.clone(), session.to_owned());
     let stop = shared.tasks.stop().clone();
-    shared.tasks.spawn(stop.run_until_cancelled_owned(async move {
-        while let Some(frame) = outbox.next().await {
-            let message = [&frame.head[..], &frame.body, &frame.tail].concat();
-            let session = session.clone();
-            let content = Content::Message { session };
-            if !replicas.deliver(&replica, content, message.into()).await {
-                break;
+    shared
+        .tasks
+        .spawn(stop.run_until_cancelled_owned(async move {
+            while let Some(frame) = outbox.next().await {
+                let message = [&frame.head[..], &frame.body, &frame.tail].concat();
+                let session = session.clone();
+                let content = Content::Message { session };
+                if !replicas.deliver(&replica, content, message.into()).await {
+                    break;
+                }
             }
-        }
-        outbox.abandon();
-    }));
+            outbox.abandon();
+        }));
 }
 
 /// The replica that a modern request must be passed on to, because a call waits there for the answers that it brings.
@@ -278,26 +279,27 @@ pub(super) fn owner_of_stream<'a>(
     replicas.has(owner).then(|| (owner.to_owned(), arrival))
 }
 
-/// Passes a request on to the replica that it is meant for.
+/// Passes a request on to the replica that it is meant for. `None` if that has gone, so that it has not got the request.
 pub(super) async fn pass_on(
     shared: &Shared,
     owner: &str,
     arrival: &Arrival,
     map: &HeaderMap,
-    body: Body,
-) -> Response {
-    let Some(replicas) = &shared.replicas else {
-        return refusal::nothing_here();
-    };
-    let body = match read_letter(&shared.incoming, body).await {
-        Ok(body) => body,
-        Err(refusal) => return refusal.answer(None),
-    };
-    match send(replicas, owner, arrival, map, &body).await {
-        Ok(response) => response,
+    body: &[u8],
+) -> Option<Response> {
+    let replicas = shared.replicas.as_ref()?;
+    match send(replicas, owner, arrival, map, body).await {
+        Ok(response) => Some(response),
+        Err(error) if error.is_before() => None,
         Err(error) => {
-            tracing::warn!(%error, owner, "a request cannot be passed on");
-            refusal::error(StatusCode::BAD_GATEWAY, None, ErrorCode::INTERNAL, LOST)
+            tracing::warn!(%error, owner, "a request was passed on, and not answered");
+            let raw: Option<&RawValue> = serde_json::from_slice(body).ok();
+            let id = Object::parse(raw?)
+                .ok()?
+                .get("id")
+                .and_then(RequestId::parse);
+            let code = ErrorCode::INTERNAL;
+            Some(refusal::error(StatusCode::OK, id.as_ref(), code, LOST))
         }
     }
 }
@@ -320,14 +322,19 @@ async fn send(
         method: arrival.method.as_str().to_owned(),
         path: arrival.path.clone(),
         headers: headers.collect(),
-        address: peer.map(|peer| peer.address.to_string()).unwrap_or_default(),
+        address: peer
+            .map(|peer| peer.address.to_string())
+            .unwrap_or_default(),
         certificate: certificate.map(|one| STANDARD.encode(&one.der)),
     };
     let (mut parts, body) = replicas.send(owner, content, body).await?.into_parts();
     let names: Vec<HeaderName> = parts.headers.keys().cloned().collect();
-    names.iter().filter(|name| is_of_connection(name)).for_each(|name| {
-        parts.headers.remove(name);
-    });
+    names
+        .iter()
+        .filter(|name| is_of_connection(name))
+        .for_each(|name| {
+            parts.headers.remove(name);
+        });
     parts.version = http::Version::default();
     Ok(Response::from_parts(parts, Body::new(body)))
 }
@@ -378,7 +385,9 @@ pub(super) async fn get(
         Ok(events) => events.into_iter().map(|(_, text)| text).collect(),
         Err(error) => {
             tracing::warn!(%error, "an answer that may be kept cannot be read");
-            return refusal::unavailable("the store of the gateway does not answer; try again later");
+            return refusal::unavailable(
+                "the store of the gateway does not answer; try again later",
+            );
         }
     };
     let pieces = match pieces.is_empty() {
@@ -394,7 +403,10 @@ pub(super) async fn get(
 fn lost(request: &str) -> VecDeque<Bytes> {
     let id = serde_json::from_str(request).ok();
     match id.and_then(RequestId::parse) {
-        Some(id) => event(Frame::error(Some(&id), ErrorCode::INTERNAL, LOST, None), None),
+        Some(id) => event(
+            Frame::error(Some(&id), ErrorCode::INTERNAL, LOST, None),
+            None,
+        ),
         None => VecDeque::new(),
     }
 }
@@ -483,7 +495,10 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
         return refusal::nothing_here();
     };
     // Before the body is read, so that nobody else can have one kept in memory.
-    let seal = request.headers().get(SEAL).and_then(|seal| seal.to_str().ok());
+    let seal = request
+        .headers()
+        .get(SEAL)
+        .and_then(|seal| seal.to_str().ok());
     if !seal.is_some_and(|seal| replicas.knows(seal)) {
         return refusal::nothing_here();
     }
@@ -521,7 +536,10 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
             None => gone(),
         },
         Content::Message { session } => {
-            let stream = shared.sessions.named(&session).and_then(|guard| guard.stream());
+            let stream = shared
+                .sessions
+                .named(&session)
+                .and_then(|guard| guard.stream());
             let frame = Frame {
                 body,
                 ..Frame::default()
@@ -569,13 +587,17 @@ fn rebuilt(
         .ok()?;
     for (name, value) in headers {
         let name = HeaderName::try_from(name).ok()?;
-        request.headers_mut().append(name, HeaderValue::try_from(value).ok()?);
+        request
+            .headers_mut()
+            .append(name, HeaderValue::try_from(value).ok()?);
     }
     #[cfg(not(feature = "cli"))]
     let certificate = certificate.and(None);
     #[cfg(feature = "cli")]
     let certificate = match certificate {
-        Some(text) => Some(Arc::new(ClientCertificate::of(&STANDARD.decode(text).ok()?)?)),
+        Some(text) => Some(Arc::new(ClientCertificate::of(
+            &STANDARD.decode(text).ok()?,
+        )?)),
         None => None,
     };
     if let Ok(address) = address.parse() {

@@ -161,7 +161,10 @@ impl Sessions {
     /// The names of all sessions that other replicas know.
     pub(super) fn names(&self) -> Vec<String> {
         let entries = self.entries();
-        entries.values().filter_map(|entry| entry.name.clone()).collect()
+        entries
+            .values()
+            .filter_map(|entry| entry.name.clone())
+            .collect()
     }
 
     /// Ends the session with this name at all replicas.

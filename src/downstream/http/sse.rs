@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use super::admission::{Admission, Kind, pass};
 use super::forms::Forms;
-use super::incoming::read;
+use super::incoming::{read, read_letter};
 use super::refusal::{accepted, full};
 use super::sessions::{Full, Opening};
 use super::shared::Shared;
@@ -95,7 +95,13 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
         arrival: replicated::arrival(&shared, &parts),
     };
     if let Some((owner, arrival)) = replicated::owner_of_stream(&shared, &admission, id) {
-        return replicated::pass_on(&shared, &owner, arrival, &parts.headers, body).await;
+        let letter = match read_letter(&shared.incoming, body).await {
+            Ok(letter) => letter,
+            Err(refusal) => return refusal.answer(None),
+        };
+        let passed = replicated::pass_on(&shared, &owner, arrival, &parts.headers, &letter);
+        let gone = || refusal::not_found("there is no such session; its stream has ended");
+        return passed.await.unwrap_or_else(gone);
     }
     let found = shared
         .sessions

@@ -21,6 +21,8 @@ pub(super) struct Stream {
     guard: Option<SessionGuard>,
     /// Cancelled when the client is to continue at another replica.
     leaving: Option<CancellationToken>,
+    /// Whether all of it has been sent.
+    is_finished: bool,
 }
 
 /// The effect of a lost connection.
@@ -73,7 +75,13 @@ impl Stream {
             end,
             guard,
             leaving: None,
+            is_finished: false,
         }
+    }
+
+    /// Notes that all of it has been sent.
+    pub(super) fn finish(&mut self) {
+        self.is_finished = true;
     }
 
     /// Sends the client to another replica when `leaving` is cancelled.
@@ -139,7 +147,7 @@ impl Stream {
 impl Drop for Stream {
     fn drop(&mut self) {
         match self.reader.take() {
-            Some(reader) => reader.detach(),
+            Some(reader) => reader.detach(self.is_finished),
             None => self.outbox.abandon(),
         }
         match &self.end {

@@ -138,7 +138,9 @@ impl Session {
             Outcome::Result(raw) => ("result", raw),
             Outcome::Error(raw) => ("error", raw),
         };
-        let message = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":{number},"{member}":{raw}}}"#));
+        let message = Bytes::from(format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"{member}":{raw}}}"#
+        ));
         let owner = owner.to_owned();
         self.tasks.spawn(async move {
             let content = Content::Answer { session, number };
@@ -197,7 +199,11 @@ impl Session {
             }
         };
         let expires = seconds() + VALID;
-        match replica.replicas().change_session(session, expires, edit).await {
+        match replica
+            .replicas()
+            .change_session(session, expires, edit)
+            .await
+        {
             Ok(()) => reply,
             Err(error) => {
                 tracing::warn!(%error, method, "a session was not changed");

@@ -56,7 +56,11 @@ impl Callers {
     }
 
     /// Tells other replicas that the lists of `server` are now those with this hash.
-    pub(in crate::proxy) fn tell_replicas(&self, server: &ServerName, hash: impl FnOnce() -> String) {
+    pub(in crate::proxy) fn tell_replicas(
+        &self,
+        server: &ServerName,
+        hash: impl FnOnce() -> String,
+    ) {
         if let Some(replicas) = self.replicas.get() {
             replicas.listed(server.as_str(), &hash());
         }

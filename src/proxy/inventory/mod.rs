@@ -33,8 +33,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use self::findings::KeptFindings;
 pub(in crate::proxy) use self::changes::hash_of;
+use self::findings::KeptFindings;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;
 use self::known_extensions::KnownExtensions;

@@ -52,6 +52,11 @@ impl Backing for OnPostgres {
         Some(replica.peer_url.clone())
     }
 
+    fn retire(&self) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move { Ok(store.retire().await?) })
+    }
+
     fn notify(&self, topic: &'static str, payload: String) -> Answer<()> {
         let store = self.store.clone();
         Box::pin(async move { Ok(store.notify(topic, &payload).await?) })
@@ -60,7 +65,8 @@ impl Backing for OnPostgres {
     fn events(&self) -> mpsc::UnboundedReceiver<Event> {
         let (events, receiver) = mpsc::unbounded_channel();
         let mut signals = self.store.notifications();
-        self.tasks.spawn(tidy(self.store.clone(), self.tasks.clone()));
+        self.tasks
+            .spawn(tidy(self.store.clone(), self.tasks.clone()));
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             loop {
@@ -120,7 +126,11 @@ impl Backing for OnPostgres {
         Box::pin(async move {
             let hash = bytes(&name);
             let written = match before {
-                None => store.execute(ADD, &[&hash, &body, &seconds(expires)]).await?,
+                None => {
+                    store
+                        .execute(ADD, &[&hash, &body, &seconds(expires)])
+                        .await?
+                }
                 Some(before) => store.execute(CHANGE, &[&hash, &body, &before]).await?,
             };
             Ok(written > 0)
@@ -206,7 +216,10 @@ fn bytes(name: &str) -> Vec<u8> {
 }
 
 /// Seconds as PostgreSQL takes them.
-#[expect(clippy::cast_precision_loss, reason = "the seconds since 1970 need 31 bits")]
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the seconds since 1970 need 31 bits"
+)]
 fn seconds(since: u64) -> f64 {
     since as f64
 }
