@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{broadcast, mpsc, oneshot};
 
 use crate::shutdown::Tasks;
 #[cfg(feature = "postgres")]
@@ -50,6 +50,9 @@ const MOST_STREAMS: usize = 100_000;
 /// The time for which an answer is kept whose client is gone.
 const KEPT: Duration = Duration::from_secs(15 * 60);
 
+/// How long a change waits for its notification to come back.
+const ECHO: Duration = Duration::from_millis(500);
+
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(250);
@@ -64,6 +67,8 @@ pub(crate) struct Replicas {
     taken: Taken,
     known: Mutex<Known>,
     notices: broadcast::Sender<Notice>,
+    /// Those who wait until a notification of this replica has come back, by its topic and text.
+    echoes: Mutex<HashMap<(String, String), Vec<oneshot::Sender<()>>>>,
     outgoing: mpsc::UnboundedSender<(&'static str, String)>,
 }
 
@@ -138,6 +143,7 @@ impl Replicas {
             taken: Taken::default(),
             known: Mutex::default(),
             notices: broadcast::channel(WAITING).0,
+            echoes: Mutex::default(),
             outgoing,
             backing,
         });
@@ -246,7 +252,7 @@ impl Replicas {
                 let mut known = self.known.lock();
                 known.changes.insert(session.to_owned(), Arc::new(change));
                 drop(known);
-                self.tell("session", session.to_owned());
+                self.tell_and_wait("session", session).await;
                 return Ok(());
             }
         }
@@ -264,7 +270,7 @@ impl Replicas {
             .end_session(session.to_owned(), expires)
             .await?;
         self.known.lock().ended.insert(session.to_owned());
-        self.tell("session", session.to_owned());
+        self.tell_and_wait("ended", session).await;
         Ok(())
     }
 
@@ -289,6 +295,17 @@ impl Replicas {
     /// Tells the other replicas that a server's lists have changed.
     pub(crate) fn listed(&self, server: &str, hash: &str) {
         self.tell("listed", format!("{hash} {server}"));
+    }
+
+    /// Tells the other replicas, and waits until the notification has come back: then it has come to the others, too, unless they are slow.
+    async fn tell_and_wait(&self, topic: &'static str, session: &str) {
+        let (echo, heard) = oneshot::channel();
+        let key = (topic.to_owned(), session.to_owned());
+        self.echoes.lock().entry(key.clone()).or_default().push(echo);
+        self.tell(topic, session.to_owned());
+        // It may be lost with the connection.
+        let _ = tokio::time::timeout(ECHO, heard).await;
+        self.echoes.lock().remove(&key);
     }
 
     fn tell(&self, topic: &'static str, payload: String) {
@@ -411,7 +428,18 @@ impl Replicas {
                 Ok(()) => Notice::Reread,
                 Err(error) => return tracing::debug!(%error, "sessions cannot be read"),
             },
-            Event::Message { sender, .. } if sender == self.id => return,
+            Event::Message {
+                topic,
+                sender,
+                payload,
+            } if sender == self.id => {
+                let waiting = self.echoes.lock().remove(&(topic, payload));
+                for echo in waiting.into_iter().flatten() {
+                    // It may have waited for too long.
+                    let _ = echo.send(());
+                }
+                return;
+            }
             Event::Message {
                 topic,
                 sender,
@@ -421,6 +449,11 @@ impl Replicas {
                     return;
                 };
                 match &notice {
+                    Notice::Changed { session } if topic == "ended" => {
+                        let mut known = self.known.lock();
+                        known.changes.remove(session);
+                        known.ended.insert(session.clone());
+                    }
                     Notice::Changed { session } => {
                         if let Err(error) = self.reread(session).await {
                             return tracing::debug!(%error, "a session cannot be read");
@@ -529,7 +562,7 @@ async fn follow(replicas: Arc<Replicas>, tasks: Tasks) {
 
 fn notice(topic: &str, sender: String, payload: String) -> Option<Notice> {
     Some(match topic {
-        "session" => Notice::Changed { session: payload },
+        "session" | "ended" => Notice::Changed { session: payload },
         "moved" => Notice::Moved { session: payload },
         "stream" => Notice::Listening {
             session: payload,

@@ -31,6 +31,10 @@ pub(super) struct Admission {
     pub(super) arrival: Option<Arrival>,
 }
 
+/// Marks a request that another replica has passed on. It is not passed on again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PassedOn;
+
 /// A request, to be passed on to another replica.
 #[derive(Debug)]
 pub(super) struct Arrival {

@@ -14,8 +14,8 @@ use http_body_util::BodyExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::admission::PassedOn;
 use super::refusal;
-use super::replicated::PassedOn;
 
 /// The requests in progress, and whether the server is about to end.
 #[derive(Debug, Clone)]

@@ -17,7 +17,7 @@ use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
 use super::event::{EventId, NamedEventId, StreamLabel, event, priming_event};
-use super::replicated::AnswerKeeper;
+use super::keeping::AnswerKeeper;
 use crate::mcp::budget::Reservation;
 use crate::mcp::{ByteBudget, Frame, Outbox, RequestId};
 use crate::shutdown::Tasks;
@@ -338,7 +338,8 @@ impl EventReader {
         let tasks = self.log.tasks.clone();
         let stopped = tasks.clone();
         // A run that ends waits for the answer.
-        let keeping = self.log.keeper.as_ref().map(AnswerKeeper::begin);
+        let keeper = self.log.keeper.as_ref().filter(|_| self.is_answer());
+        let keeping = keeper.map(AnswerKeeper::begin);
         tasks.spawn(async move {
             let reading = async { while self.next().await.is_some() {} };
             tokio::select! {

@@ -5,16 +5,15 @@ use std::sync::Arc;
 
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
-use tokio_util::sync::CancellationToken;
 
 use super::admission::Admission;
+use super::continuing::session_of;
 use super::event::EventId;
-use super::event_log::StreamKind;
 use super::forms::Forms;
-use super::sessions::{SessionGuard, session_of};
+use super::sessions::SessionGuard;
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{body, refusal, replicated};
+use super::{body, refusal, resuming};
 use crate::mcp::{Revision, headers};
 use crate::replicas::{VALID, seconds};
 
@@ -36,8 +35,8 @@ pub(super) async fn get(shared: &Arc<Shared>, admission: &Admission, map: &Heade
         Err(refusal) => return refusal.answer(None),
     };
     match &shared.replicas {
-        Some(replicas) => replicated::get(shared, replicas, admission, map, guard).await,
-        None => resume(map, guard).unwrap_or_else(|guard| listen(guard, None)),
+        Some(replicas) => resuming::get(shared, replicas, admission, map, guard).await,
+        None => resume(map, guard).unwrap_or_else(|guard| resuming::begin(guard, None)),
     }
 }
 
@@ -50,13 +49,6 @@ fn resume(map: &HeaderMap, guard: SessionGuard) -> Result<Response, SessionGuard
         Some((missed, reader)) => Ok(body::events(missed, Stream::resumed(reader, guard))),
         None => Err(guard),
     }
-}
-
-/// Opens the stream of the server's own messages, until `leaving` is cancelled.
-pub(super) fn listen(guard: SessionGuard, leaving: Option<CancellationToken>) -> Response {
-    let mut stream = Stream::in_session(guard.listen(), guard).until(leaving);
-    let first = stream.begin(StreamKind::Listening, None, None);
-    body::events(first, stream)
 }
 
 /// DELETE: ends a session.

@@ -14,6 +14,7 @@ mod answer;
 mod authorization;
 mod body;
 mod connections;
+mod continuing;
 mod draining;
 mod event;
 mod event_log;
@@ -22,18 +23,22 @@ mod forms;
 mod health;
 mod identities;
 mod incoming;
+mod keeping;
+mod letters;
 mod limiting;
 mod listening;
 mod logins;
 mod metrics;
 mod modern;
+mod noticing;
 mod options;
 mod page;
+mod passing;
 mod post;
 mod refusal;
-mod replicated;
 mod request_body;
 mod resource_metadata;
+mod resuming;
 mod sessions;
 mod shared;
 mod slow_reader;
@@ -276,7 +281,7 @@ impl Server {
         };
         let shared = shared(self.access, proxies, tasks, replicas);
         if shared.replicas.is_some() {
-            tasks.spawn(replicated::follow(shared.clone()));
+            tasks.spawn(noticing::follow(shared.clone()));
         }
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
@@ -380,7 +385,7 @@ fn router(shared: Arc<Shared>, pages: Option<Arc<dyn Pages>>) -> Router {
     let figures = Router::new()
         .route("/health", get(health::counts))
         .route("/metrics", any(metrics::metrics));
-    let letters = replicated::routes(&shared);
+    let letters = letters::routes(&shared);
     endpoints(&shared)
         .merge(letters)
         .merge(checked(figures, &shared))
@@ -446,7 +451,7 @@ async fn profiled(
 async fn serve(shared: &Arc<Shared>, profile: Option<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let pass = admission::pass(&parts.extensions);
-    let arrival = replicated::arrival(shared, &parts);
+    let arrival = passing::arrival(shared, &parts);
     let admission = Admission {
         profile,
         pass,

@@ -9,13 +9,14 @@ use bytes::Bytes;
 
 use super::admission::Admission;
 use super::answer::{PostedRequest, answer};
+use super::continuing::session_of;
 use super::forms::Forms;
 use super::incoming::{own_exchange, read};
 use super::refusal::{accepted, full};
-use super::sessions::{Full, Opening, session_of};
+use super::sessions::{Full, Opening};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{modern, refusal, replicated};
+use super::{continuing, modern, passing, refusal};
 use crate::mcp::{Envelope, Message, Object, Outbox, RequestId, Revision, headers};
 use crate::proxy::Proxy;
 use crate::replicas::LONGEST_ID;
@@ -42,8 +43,8 @@ pub(super) async fn post(
         Err(bad) => return refusal::malformed(&bad),
     };
     if modern::is_modern(map, &envelope) {
-        if let Some((owner, arrival)) = replicated::owner_of_request(shared, admission, &envelope) {
-            let passed = replicated::pass_on(shared, &owner, arrival, map, &text);
+        if let Some((owner, arrival)) = passing::owner_of_request(shared, admission, &envelope) {
+            let passed = passing::pass_on(shared, &owner, arrival, map, &text);
             // Without the replica, its call is not known any more.
             if let Some(response) = Box::pin(passed).await {
                 return response;
@@ -115,7 +116,7 @@ async fn initialize(
     }
     let named = match &shared.replicas {
         None => Ok((random_token(), None)),
-        Some(replicas) => replicated::name(shared, replicas, admission, &session).await,
+        Some(replicas) => continuing::name(shared, replicas, admission, &session).await,
     };
     let (name, keeper) = match named {
         Ok(named) => named,

@@ -6,17 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use axum::http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::admission::{Admission, Kind};
+use super::admission::Kind;
 use super::event_log::EventLog;
-use super::refusal::Refusal;
-use super::replicated::{self, AnswerKeeper};
-use super::shared::Shared;
+use super::keeping::AnswerKeeper;
 use crate::downstream::Session;
 use crate::identity::Pass;
-use crate::mcp::{ByteBudget, Outbox, Revision, headers};
+use crate::mcp::{ByteBudget, Outbox};
 use crate::shutdown::Tasks;
 
 /// The maximum number of sessions. Beyond it, the one that was unused for longest ends, if it was unused for
@@ -395,42 +392,6 @@ fn least(entries: &HashMap<String, Arc<SessionEntry>>) -> Option<String> {
             .min_by_key(|(_, entry)| (!entry.is_only_opened(), *entry.used())),
     };
     least.map(|(id, _)| id.clone())
-}
-
-/// The session of a Streamable HTTP request, with its id.
-pub(super) async fn session_of(
-    shared: &Arc<Shared>,
-    admission: &Admission,
-    map: &HeaderMap,
-) -> Result<(SessionGuard, String), Refusal> {
-    let Some(id) = map.get(headers::SESSION) else {
-        let message =
-            "the header `Mcp-Session-Id` is missing; the response to `initialize` has one";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-    };
-    let id = id.to_str().unwrap_or_default();
-    let sessions = &shared.sessions;
-    let guard = match sessions.find(id, &admission.kind(), admission.pass.as_ref()) {
-        None if shared.replicas.is_some() => {
-            Box::pin(replicated::continued(shared, admission, id)).await?
-        }
-        guard => guard,
-    };
-    let unknown = || {
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            "there is no such session; begin with `initialize`",
-        )
-    };
-    let guard = guard.ok_or_else(unknown)?;
-    if let Some(version) = map.get(headers::VERSION) {
-        let version = version.to_str().unwrap_or_default();
-        if Revision::parse(version).is_none() {
-            let message = format!("protocol revision `{version}` is not known");
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-        }
-    }
-    Ok((guard, id.to_owned()))
 }
 
 #[cfg(test)]

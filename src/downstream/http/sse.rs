@@ -15,7 +15,7 @@ use super::refusal::{accepted, full};
 use super::sessions::{Full, Opening};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{body, refusal, replicated};
+use super::{body, passing, refusal};
 use crate::downstream::Exchange;
 use crate::mcp::{Envelope, Message, Object};
 use crate::secret::random_token;
@@ -92,14 +92,14 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let admission = Admission {
         profile: None,
         pass: pass(&parts.extensions),
-        arrival: replicated::arrival(&shared, &parts),
+        arrival: passing::arrival(&shared, &parts),
     };
-    if let Some((owner, arrival)) = replicated::owner_of_stream(&shared, &admission, id) {
+    if let Some((owner, arrival)) = passing::owner_of_stream(&shared, &admission, id) {
         let letter = match read_letter(&shared.incoming, body).await {
             Ok(letter) => letter,
             Err(refusal) => return refusal.answer(None),
         };
-        let passed = replicated::pass_on(&shared, &owner, arrival, &parts.headers, &letter);
+        let passed = passing::pass_on(&shared, &owner, arrival, &parts.headers, &letter);
         let gone = || refusal::not_found("there is no such session; its stream has ended");
         return passed.await.unwrap_or_else(gone);
     }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -132,7 +133,8 @@ impl Replica {
     /// Kills it, so that it can do nothing more.
     pub(crate) fn kill(&mut self) {
         if let Some(mut gateway) = self.gateway.take() {
-            gateway.process().kill();
+            gateway.process().signal(Signal::KILL);
+            gateway.process().wait();
         }
     }
 }

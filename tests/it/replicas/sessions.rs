@@ -7,7 +7,9 @@ use serde_json::json;
 
 use super::cluster::{Cluster, form, settle};
 use crate::support::gateway::Gateway;
-use crate::support::script::{answer, ask, await_cancel, line, note, result, sleep};
+use crate::support::script::{
+    answer, ask, await_cancel, change_tools, line, note, result, sleep,
+};
 use crate::support::{Server, Setup, until};
 
 const UPDATED: &str =
@@ -313,4 +315,53 @@ fn what_others_send_to_the_path_of_replicas_is_refused() {
     }
     let alone = Setup::new().serve(&[]);
     assert_eq!(letter(&alone, "1.0"), 404);
+}
+
+#[test]
+fn a_list_that_one_replica_sees_changed_is_listed_again_by_the_others() {
+    let configure = |setup: Setup, _| {
+        let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+        let (one, other) = (tool("grow"), tool("grown"));
+        let server = Server::new()
+            .tool("grow", [change_tools(&[&one, &other]), answer("grown")])
+            .capabilities(r#"{"tools":{"listChanged":true}}"#);
+        setup.server("fake", server)
+    };
+    let Some(cluster) = Cluster::start(2, &[], configure) else {
+        return;
+    };
+    let listed = |number: usize| cluster.setup(number).home().count("fake", "tools/list");
+    until("both to be listed", || {
+        (listed(0) > 0 && listed(1) > 0).then_some(())
+    });
+    let before = listed(1);
+    let session = cluster.at(0).session();
+    let said = session.execute(1, "fake__grow", "").send().message();
+    assert_eq!(said.text(), "grown");
+    until("the other replica to list again", || {
+        (listed(1) > before).then_some(())
+    });
+}
+
+/// HTTP+SSE: the stream is at one replica, and messages come to any.
+#[test]
+fn messages_of_the_oldest_transport_reach_the_replica_with_the_stream() {
+    let Some(cluster) = start() else { return };
+    let accept = |gateway: &Gateway, path: &str| {
+        let call = gateway.call("GET", path);
+        call.header("Accept", "text/event-stream")
+    };
+    let mut stream = accept(cluster.at(0), "/sse").open();
+    let endpoint = stream.event().unwrap().data;
+    let post = |number: usize, body: &str| {
+        let call = cluster.at(number).post(body).to(&endpoint);
+        call.send().status
+    };
+    let params = r#"{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"t","version":"1"}}"#;
+    let hello = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"initialize","params":{params}}}"#);
+    assert_eq!(post(1, &hello), 202);
+    assert_eq!(stream.message().id(), "1");
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"fake__who"}}}"#;
+    assert_eq!(post(2, call), 202);
+    assert_eq!(stream.message().text(), "replica 0");
 }
