@@ -53,6 +53,9 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 /// How long a change waits for its notification to come back.
 const ECHO: Duration = Duration::from_millis(500);
 
+/// The time after which everything is read again.
+const REREAD: Duration = Duration::from_secs(60 * 60);
+
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(250);
@@ -550,8 +553,18 @@ async fn follow(replicas: Arc<Replicas>, tasks: Tasks) {
     let following = async {
         let mut events = replicas.backing.events();
         replicas.noticed(Event::Reread).await;
-        while let Some(event) = events.recv().await {
-            replicas.noticed(event).await;
+        let begun = tokio::time::Instant::now();
+        let mut again = tokio::time::interval_at(begun + REREAD, REREAD);
+        loop {
+            let event = tokio::select! {
+                event = events.recv() => event,
+                // Sessions whose time is over are forgotten.
+                _ = again.tick() => Some(Event::Reread),
+            };
+            match event {
+                Some(event) => replicas.noticed(event).await,
+                None => return,
+            }
         }
     };
     tokio::select! {

@@ -39,7 +39,13 @@ fn the_conformance_suite_is_content_with_three_replicas() {
 fn real_clients_use_three_replicas_as_one_server() {
     let Some(peers) = peers() else { return };
     let everything = servers::everything(peers).to_json();
-    let configure = |setup: Setup, _| setup.entry("everything", &everything);
+    let configure = |setup: Setup, _| {
+        let setup = setup.entry("everything", &everything);
+        // From now on the server is known, and a search answers at once.
+        let listed = setup.run(&["tools"]).code(0);
+        assert!(listed.stdout.contains("everything__echo"), "{listed}");
+        setup
+    };
     let Some(cluster) = Cluster::start(3, &[], configure) else {
         return;
     };
