@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
+use crate::audit::{self, Shipped};
 use crate::config::{
     self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
     SurfaceRequest, secrets_file,
@@ -17,15 +18,17 @@ use crate::downstream::{self, http};
 use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
-    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
-    SharedLists, Start, counted,
+    Directories, ProcessMetric, ProcessMetrics, ProfileChoice, Progress, Proxies, Proxy, Request,
+    SURFACES, SharedFigures, SharedLists, Start, counted,
 };
 use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
+use crate::store::Records;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
+use crate::upstream::oauth::{Place, SharedLogins};
 use crate::{telemetry, upstream};
 use futures_util::future::join_all;
 use tokio::sync::Notify;
@@ -321,9 +324,7 @@ impl App {
             approvals: Some(Approvals::below(&paths.state_dir)),
             pause: Some(Pause::below(&paths.state_dir)),
             tasks: Some(paths.state_dir.join("tasks.key")),
-            logins: Some(upstream::oauth::Place::Directory(
-                paths.state_dir.join(upstream::oauth::DIRECTORY),
-            )),
+            logins: Some(logins(&paths, &session)),
             surfaces: Some(paths.state_dir.join(SURFACES)),
             shared: lists,
         };
@@ -489,9 +490,9 @@ impl App {
                 self.report_start(&server.url());
                 listening(&server.url());
                 let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
-                let state_dir = &self.paths.state_dir;
+                let state = self.session.environment.state(&self.paths.state_dir);
                 let others = replicas.clone();
-                let running = server.start(proxies, tasks, state_dir, Some(pages), others);
+                let running = server.start(proxies, tasks, &state, Some(pages), others);
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
@@ -513,7 +514,8 @@ impl App {
         return Ok(None);
         #[cfg(feature = "postgres")]
         {
-            let Some(store) = self.store().await? else {
+            let shared = self.session.environment.store();
+            let Some(store) = shared.and_then(|shared| shared.database()) else {
                 return Ok(None);
             };
             let peer_url = server.peer_url()?;
@@ -530,31 +532,14 @@ impl App {
         }
     }
 
-    /// The store, if one is configured.
-    #[cfg(feature = "postgres")]
-    async fn store(&self) -> Result<Option<crate::store::Store>, http::Error> {
-        use crate::store::{Keys, Store, StoreUrl};
-        let failed = |error: String| http::Error::Store(error);
-        let environment = &self.session.environment;
-        let Some(url) = environment.get("MCPZIP_STORE") else {
-            return Ok(None);
-        };
-        let url = StoreUrl::parse(url).map_err(|error| failed(error.to_string()))?;
-        let key = environment.get("MCPZIP_STORE_KEY").unwrap_or_default();
-        let key = crate::secret::Secret::new(key.to_owned());
-        let keys = Keys::parse(&key, None).map_err(|error| failed(error.to_string()))?;
-        let store = Store::open(&url, keys).await;
-        Ok(Some(store.map_err(|error| failed(error.to_string()))?))
-    }
-
     /// Serves clients over HTTP until `ended` is cancelled, then ends their sessions.
     pub(crate) async fn serve_http_until(self, server: http::Server, ended: CancellationToken) {
         self.refuse_stdout();
         let tracer = self.begin();
         self.report_start(&server.url());
         // A daemon that is to end does not wait for calls.
-        let state_dir = &self.paths.state_dir;
-        let _ = server.start(self.proxies.clone(), &self.tasks, state_dir, None, None);
+        let state = self.session.environment.state(&self.paths.state_dir);
+        let _ = server.start(self.proxies.clone(), &self.tasks, &state, None, None);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;
@@ -563,6 +548,7 @@ impl App {
     /// Starts the telemetry, and the task that follows the configuration file.
     fn begin(&self) -> Option<Arc<Tracer>> {
         let tracer = self.observe();
+        self.use_store();
         self.tasks.spawn(watch(
             self.proxies.clone(),
             self.paths.clone(),
@@ -572,6 +558,29 @@ impl App {
             self.reload.clone(),
         ));
         tracer
+    }
+
+    /// Sends the audit log to the store that replicas share, if there is one, and shows figures of it.
+    fn use_store(&self) {
+        let Some(store) = self.session.environment.store() else {
+            return;
+        };
+        let shipped = Arc::new(Shipped::default());
+        let directories = audit::Directories::below(&self.paths.state_dir);
+        let (tasks, counts) = (self.tasks.clone(), shipped.clone());
+        self.tasks
+            .spawn(audit::ship(directories, store.clone(), counts, tasks));
+        let figures: Arc<dyn ProcessMetrics> = Arc::new(StoreFigures {
+            store: store.clone(),
+            shipped,
+        });
+        self.proxy.metrics.extend(Arc::downgrade(&figures));
+        // For as long as the run.
+        let tasks = self.tasks.clone();
+        self.tasks.spawn(async move {
+            tasks.stopped().await;
+            drop(figures);
+        });
     }
 
     /// Says that the audit log is not copied to stdout where a client reads that.
@@ -606,6 +615,38 @@ impl App {
         let closed = join_all(all.iter().map(|proxy| proxy.close()));
         tokio::join!(closed, flushed);
         tracing::debug!("everything has ended");
+    }
+}
+
+/// The figures of the store.
+#[derive(Debug)]
+struct StoreFigures {
+    store: Arc<dyn Records>,
+    shipped: Arc<Shipped>,
+}
+
+impl ProcessMetrics for StoreFigures {
+    fn all(&self) -> Vec<ProcessMetric> {
+        vec![
+            ProcessMetric {
+                name: "mcpzip_store_available",
+                help: "Whether the store that replicas share answers: 1 or 0.",
+                is_counter: false,
+                value: u64::from(self.store.fault().is_none()),
+            },
+            ProcessMetric {
+                name: "mcpzip_store_audit_lines_total",
+                help: "Lines of audit logs that the store has taken.",
+                is_counter: true,
+                value: self.shipped.lines(),
+            },
+            ProcessMetric {
+                name: "mcpzip_store_audit_failures_total",
+                help: "Attempts to send lines of audit logs to the store that failed.",
+                is_counter: true,
+                value: self.shipped.failures(),
+            },
+        ]
     }
 }
 
@@ -729,6 +770,14 @@ fn workspace(session: &SessionEnv) -> Vec<PathBuf> {
         .into_iter()
         .chain(session.directory.clone())
         .collect()
+}
+
+/// The place of the logins at servers: the store, if replicas share one.
+fn logins(paths: &Paths, session: &SessionEnv) -> Place {
+    match session.environment.store() {
+        Some(store) => Place::of_program(SharedLogins::new(store.clone())),
+        None => Place::Directory(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+    }
 }
 
 /// The request of a command, which has the profile that its command line names.

@@ -117,7 +117,6 @@ mod pause;
 mod sealing;
 mod secret;
 mod shutdown;
-#[cfg(feature = "postgres")]
 mod store;
 mod telemetry;
 mod text;

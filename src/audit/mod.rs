@@ -16,6 +16,7 @@ mod event;
 mod otlp;
 mod reader;
 mod retention;
+mod shipping;
 mod syslog;
 #[cfg(test)]
 mod tests;
@@ -25,6 +26,7 @@ mod writer;
 pub(crate) use event::{Event, Kind, Outcome};
 pub(crate) use reader::{Filter, Line, Reader};
 pub(crate) use retention::delete_before;
+pub(crate) use shipping::{Shipped, ship};
 pub(crate) use verify::verify;
 
 use std::io;

@@ -49,6 +49,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
             "undo",
             "serve",
             "token",
+            "store",
             "daemon",
         ],
     ),

@@ -123,13 +123,13 @@ pub(super) async fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let file = TokenFile::below(&paths.state_dir);
+    let file = TokenFile::of(&environment.state(&paths.state_dir));
     match arguments.command {
         Command::List => list(&file, output),
         Command::Create(create) => {
             let config = Config::load(paths, environment)?;
             let new = checked(create, &config)?;
-            forget_predecessor(&file, "token", &new.name, paths).await?;
+            forget_predecessor(&file, "token", &new.name, paths, environment).await?;
             let (stored, text) = file.create(new).map_err(|error| failed(&error))?;
             let detail = format!("a token for {} was made: {}", stored.name, rights(&stored));
             record(&detail, config.clone(), paths, output).await;
@@ -174,7 +174,7 @@ pub(super) async fn run(
                 expires,
             };
             let new = checked(create, &config)?;
-            forget_predecessor(&file, "person", &new.name, paths).await?;
+            forget_predecessor(&file, "person", &new.name, paths, environment).await?;
             let (invitation, secret) = file.invite(new).map_err(|error| failed(&error))?;
             let rights = rights_of(&invitation.roles, invitation.profile.as_deref());
             let detail = format!("{} was invited: {rights}", invitation.name);
@@ -201,7 +201,7 @@ pub(super) async fn run(
                 others,
                 accounts,
             } = file.revoke(&name).map_err(|error| failed(&error))?;
-            forget(&accounts, paths).await?;
+            forget(&accounts, paths, environment).await?;
             let ids = tokens.iter().map(|token| token.id.as_str());
             let ids: Vec<&str> = ids
                 .chain(others.iter().map(|(id, ..)| id.as_str()))
@@ -247,16 +247,24 @@ async fn forget_predecessor(
     kind: &str,
     name: &str,
     paths: &Paths,
+    environment: &Environment,
 ) -> Result<(), Exit> {
     let left = file.read().map_err(|error| failed(&error))?.left(name);
     let own = left.into_iter().filter(|account| account.starts_with(kind));
-    forget(&own.collect(), paths).await
+    forget(&own.collect(), paths, environment).await
 }
 
 /// Removes the logins of people at servers that are used in each person's name.
-async fn forget(accounts: &BTreeSet<String>, paths: &Paths) -> Result<(), Exit> {
+async fn forget(
+    accounts: &BTreeSet<String>,
+    paths: &Paths,
+    environment: &Environment,
+) -> Result<(), Exit> {
     let directory = paths.state_dir.join(oauth::DIRECTORY).join(oauth::PEOPLE);
-    let forgotten = oauth::forget(&directory, accounts).await;
+    let forgotten = match environment.store() {
+        Some(store) => oauth::forget_shared(store.as_ref(), accounts).await,
+        None => oauth::forget(&directory, accounts).await,
+    };
     let failed = |error| {
         Exit::failed(format!(
             "the logins of the person at servers cannot be removed from `{}`: {error}",

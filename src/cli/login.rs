@@ -19,7 +19,7 @@ use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
     Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, Place,
-    RedirectAnswer, Vault,
+    RedirectAnswer, SharedLogins, Vault,
 };
 
 #[derive(Debug, clap::Args)]
@@ -85,12 +85,18 @@ impl Accounts {
         let config = Config::load(paths, &variables)?;
         telemetry::hide(&config.masker);
         let tasks = Tasks::new();
-        let vault = Vault::new(
-            Place::Directory(paths.state_dir.join(DIRECTORY)),
-            config.credentials,
-            &variables,
-            tasks.clone(),
-        );
+        let vault = match variables.store() {
+            Some(store) => {
+                let place = Place::of_program(SharedLogins::new(store.clone()));
+                Vault::of_store(place, store.keys(), tasks.clone())
+            }
+            None => Vault::new(
+                Place::Directory(paths.state_dir.join(DIRECTORY)),
+                config.credentials,
+                &variables,
+                tasks.clone(),
+            ),
+        };
         let mut environment = upstream::UpstreamContext::new(
             upstream::SharedServers::of_one(tasks.clone()),
             SessionEnv::here(variables),

@@ -52,6 +52,7 @@ mod stats;
 mod status;
 mod status_identities;
 mod status_profiles;
+mod store;
 mod tokens;
 mod tools;
 mod top;
@@ -271,6 +272,8 @@ enum Files {
     Approvals(approvals::Arguments),
     /// Make, show and revoke tokens of people and programs that use `serve --http`
     Token(identity_token::Arguments),
+    /// Check, migrate and copy the database that several gateways share
+    Store(store::Arguments),
     /// Show what was called: calls, errors, times and bytes
     Stats(stats::Arguments),
     /// Show the audit log: calls, refusals, approvals, logins and changes
@@ -591,7 +594,10 @@ impl Configured {
                 before.note_edit(&paths, &environment, output).await;
                 outcome
             }
-            Self::Accounts(command) => Box::pin(command.run(&paths, environment, output)).await,
+            Self::Accounts(command) => {
+                let environment = store::attach(&paths, environment, store::Opening::Use).await?;
+                Box::pin(command.run(&paths, environment, output)).await
+            }
         }
     }
 }
@@ -609,7 +615,12 @@ impl Machine {
                 machine.check_configuration()?;
                 init::run(&arguments, &machine, output).await
             }
-            Self::Doctor(arguments) => doctor::run(&arguments, machine, output).await,
+            Self::Doctor(arguments) => {
+                let environment = machine.around.environment.clone();
+                let environment = store::attach(&machine.paths, environment, store::Opening::Look);
+                machine.around.environment = environment.await?;
+                doctor::run(&arguments, machine, output).await
+            }
             Self::Migrate(arguments) => {
                 machine.check_configuration()?;
                 machine.around.claude_config = arguments.claude_config()?;
@@ -632,6 +643,10 @@ impl Live {
         has_log: bool,
         output: &Output,
     ) -> Result<(), Exit> {
+        let environment = match &self {
+            Self::Status(_) => store::attach(&paths, environment, store::Opening::Look).await?,
+            _ => environment,
+        };
         let session = SessionEnv::here(environment);
         // The log of a command is that of its own process.
         if let Self::Shared(command) = &mut self
@@ -721,7 +736,12 @@ impl Files {
             Self::Config(command) => config::run(&command, paths, environment, output),
             Self::Rules(command) => rules::run(&command, paths, environment, output),
             Self::Approvals(command) => approvals::run(&command, paths, environment, output).await,
-            Self::Token(command) => identity_token::run(command, paths, environment, output).await,
+            Self::Token(command) => {
+                let opening = store::Opening::Use;
+                let environment = store::attach(paths, environment.clone(), opening).await?;
+                identity_token::run(command, paths, &environment, output).await
+            }
+            Self::Store(command) => store::run(&command, paths, environment, output).await,
             Self::Stats(arguments) => stats::run(&arguments, paths, environment, output),
             Self::Audit(arguments) => audit::run(*arguments, paths, environment, output),
             Self::Gain(arguments) => gain::run(arguments, paths, environment, output),

@@ -11,6 +11,7 @@ use super::daemon::url as daemon_url;
 use super::diagnostics::Exit;
 use super::output::Output;
 use super::profile_option::ProfileOption;
+use super::store;
 use super::ui::options;
 use crate::app::{App, request_of};
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
@@ -265,6 +266,11 @@ pub(super) async fn run(
     };
     let servers = arguments.server.clone();
     let over_http = arguments.is_over_http();
+    // Only a gateway is one of several: a session of one client has its files.
+    let environment = match over_http {
+        true => Box::pin(store::attach(&paths, environment, store::Opening::Serve)).await?,
+        false => environment,
+    };
     let variables = environment.clone();
     let env = SessionEnv::here(environment);
     let request_of = |config: &Config| match over_http {

@@ -14,6 +14,7 @@ use super::output::{Output, bad, caution, faint, good, strong};
 use super::printable::printable;
 use super::status_identities::Identities;
 use super::status_profiles::{self, ShownProfile};
+use super::store::StoreState;
 use super::unknown::NO_SERVER;
 use crate::app::App;
 use crate::approvals::Approvals;
@@ -42,7 +43,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let config = app.proxy().unscoped().config();
     let raised = RaisedTrust::all(&config);
     let scripts = Scripts::of(&config);
-    let identities = Identities::of(&config, &app.paths().state_dir);
+    let environment = &app.session().environment;
+    let identities = Identities::of(&config, &environment.state(&app.paths().state_dir));
+    let store = StoreState::of(app.paths(), environment).await;
     let audit = AuditLog::of(app).await;
     let calls = Approvals::below(&app.paths().state_dir).pending();
     let calls = calls.map_or(0, |calls| calls.len());
@@ -56,6 +59,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
             profiles: &profiles,
             scripts: scripts.as_ref(),
             identities: identities.as_ref(),
+            store: store.as_ref(),
             keyring: keyring.as_ref(),
             audit: audit.as_ref(),
             waiting_calls: calls,
@@ -72,6 +76,9 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
         }
         if let Some(identities) = &identities {
             identities.show(output);
+        }
+        if let Some(store) = &store {
+            store.show(output);
         }
         if let Some(secrets) = &secrets {
             secrets.show(output);
@@ -118,6 +125,8 @@ struct Shown<'a> {
     scripts: Option<&'a Scripts>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identities: Option<&'a Identities>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store: Option<&'a StoreState>,
     #[serde(skip_serializing_if = "Option::is_none")]
     audit: Option<&'a AuditLog>,
     /// Calls that wait for a person (`mcpzip approvals`).

@@ -10,6 +10,7 @@ use crate::config::Config;
 use crate::downstream::http::WINDOW;
 use crate::identity::TokenFile;
 use crate::proxy::counted;
+use crate::store::State;
 use crate::upstream::oauth;
 
 /// How clients over HTTP show who they are.
@@ -37,11 +38,12 @@ pub(super) struct Identities {
 
 impl Identities {
     /// `None` where clients have no identity.
-    pub(super) fn of(config: &Config, state_dir: &Path) -> Option<Self> {
+    pub(super) fn of(config: &Config, state: &State) -> Option<Self> {
+        let state_dir = &state.directory;
         let http = config.http.as_ref().ok()?;
         let auth = http.auth.as_ref()?;
         let has_server = auth.server.is_some();
-        let tokens = TokenFile::below(state_dir).read();
+        let tokens = TokenFile::of(state).read();
         let roles = config.roles.as_ref();
         let limits = config.limits.as_ref();
         let fault = tokens.as_ref().err().map(ToString::to_string);

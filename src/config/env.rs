@@ -5,15 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-#[cfg(unix)]
-use std::path::Path;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use directories::BaseDirs;
 
 use super::keyring::Keyring;
 use crate::secret::Secret;
+use crate::store::{Records, State};
 
 /// The variable that has the user's home directory.
 const HOME: &str = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
@@ -91,6 +90,31 @@ pub(crate) const TOKEN: Variable = Variable {
 pub(crate) const LOGIN_KEY: Variable = Variable {
     name: "MCPZIP_LOGIN_KEY",
     doc: "The key that encrypts the logins of people at servers with `\"identity\": \"per_user\"`, and of which the key for the ids of tasks is made: 32 bytes in base64url, in place of the files `people.key` and `tasks.key` of the state directory; after a comma, earlier keys that still decrypt.",
+};
+/// The store.
+pub(crate) const STORE: Variable = Variable {
+    name: "MCPZIP_STORE",
+    doc: "The URL of the database that replicas share; it goes before `store` in the configuration.",
+};
+/// The key of the store.
+pub(crate) const STORE_KEY: Variable = Variable {
+    name: "MCPZIP_STORE_KEY",
+    doc: "The key that encrypts secrets in the store: 32 bytes in base64url, those of all replicas.",
+};
+/// The file of that key.
+pub(crate) const STORE_KEY_FILE: Variable = Variable {
+    name: "MCPZIP_STORE_KEY_FILE",
+    doc: "A file with that key, where `MCPZIP_STORE_KEY` is not set.",
+};
+/// The key of the store before that one.
+pub(crate) const STORE_KEY_PREVIOUS: Variable = Variable {
+    name: "MCPZIP_STORE_KEY_PREVIOUS",
+    doc: "The key before that one, which still decrypts.",
+};
+/// The file of the key before.
+pub(crate) const STORE_KEY_PREVIOUS_FILE: Variable = Variable {
+    name: "MCPZIP_STORE_KEY_PREVIOUS_FILE",
+    doc: "A file with the key before, where `MCPZIP_STORE_KEY_PREVIOUS` is not set.",
 };
 /// The address of the HTTP server.
 pub(crate) const HTTP_ADDRESS: Variable = Variable {
@@ -348,6 +372,11 @@ pub(crate) const VARIABLES: &[Variable] = &[
     PROFILE,
     TOKEN,
     LOGIN_KEY,
+    STORE,
+    STORE_KEY,
+    STORE_KEY_FILE,
+    STORE_KEY_PREVIOUS,
+    STORE_KEY_PREVIOUS_FILE,
     HTTP_ADDRESS,
     HTTP_ORIGINS,
     SECRET_KEY,
@@ -606,6 +635,8 @@ pub(crate) struct Environment {
     variables: BTreeMap<String, String>,
     /// The secrets of `${keyring:NAME}`.
     keyring: Option<Arc<dyn Keyring>>,
+    /// The store that replicas share, once it is open.
+    store: Option<Arc<dyn Records>>,
 }
 
 impl Environment {
@@ -682,6 +713,30 @@ impl Environment {
         }
     }
 
+    /// These variables, with the open store that replicas share.
+    #[must_use]
+    pub(crate) fn with_store(self, store: Arc<dyn Records>) -> Self {
+        Self {
+            store: Some(store),
+            ..self
+        }
+    }
+
+    /// The open store that replicas share.
+    #[must_use]
+    pub(crate) fn store(&self) -> Option<&Arc<dyn Records>> {
+        self.store.as_ref()
+    }
+
+    /// The state of a run with this state directory.
+    #[must_use]
+    pub(crate) fn state(&self, directory: &Path) -> State {
+        State {
+            directory: directory.to_owned(),
+            shared: self.store.clone(),
+        }
+    }
+
     /// All variables, by name.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.variables
@@ -706,6 +761,7 @@ impl<N: Into<String>, V: Into<String>> FromIterator<(N, V)> for Environment {
                 .map(|(name, value)| (name.into(), value.into()))
                 .collect(),
             keyring: None,
+            store: None,
         }
     }
 }

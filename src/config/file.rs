@@ -95,6 +95,7 @@ pub(super) struct File {
     pub(super) roles: Read<RoleEntries>,
     pub(super) limits: Read<Vec<Limit>>,
     pub(super) credentials: Read<Credentials>,
+    pub(super) store: Read<At<String>>,
     pub(super) registry: Read<At<String>>,
     pub(super) log: Read<LevelFilter>,
     pub(super) logs: Read<LogsEntry>,
@@ -219,6 +220,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let roles = members.read("roles", roles);
     let limits = members.read("limits", limits);
     let credentials = members.read("credentials", credentials);
+    let store = members.read("store", Field::text);
     let registry = members.read("registry", Field::text);
     let log = members.read("log", level);
     let logs = members.read("logs", LogsEntry::read);
@@ -261,6 +263,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         roles,
         limits,
         credentials,
+        store,
         proxy,
         ca_file,
         registry,

@@ -135,6 +135,11 @@ pub(super) const FILE: Table = &[
         "How logins are kept: with the system's keychain or not at all, in plain files, or as it can be had.",
     ),
     key(
+        "store",
+        Value::Text,
+        "The PostgreSQL database that several replicas of `mcpzip serve --http` share: `postgres://user:${PASSWORD}@host/database`. Without it, everything is in files of the state directory. `MCPZIP_STORE` goes before it.",
+    ),
+    key(
         "registry",
         Value::Text,
         "The registry that `mcpzip registry` and `mcpzip add --from-registry` ask: a URL.",

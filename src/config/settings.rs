@@ -23,8 +23,8 @@ use super::{
     Environment, Exposure, HealthCheck, Holds, HttpOptions, IdleBounds, IdleTimeout, Inspected,
     Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Preset, Profiles,
     RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, SecretFault,
-    SecretName, Server, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict, duration, env,
-    file, limits, profiles, remote_server, roles, secrets_file,
+    SecretName, Server, StoreOptions, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict,
+    duration, env, file, limits, profiles, remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -105,6 +105,8 @@ pub(crate) struct Config {
     pub scripts: ScriptOptions,
     /// The storage of logins.
     pub credentials: Credentials,
+    /// The database that replicas share; a fault in it keeps them from being served without it.
+    pub store: Result<Option<StoreOptions>, EntryError>,
     /// The address of the registry that is searched for servers.
     pub registry: String,
     /// The log level, if no flag or variable sets one.
@@ -465,6 +467,7 @@ impl Config {
         let otlp = resolver.otlp(file.otlp);
         let (audit, audit_copies) = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
         let (http, metrics) = resolver.http(file.http);
+        let store = StoreOptions::of(environment, file.store, &mut resolver);
         Ok(Self {
             path: Some(path.to_owned()),
             stand_in: None,
@@ -518,6 +521,7 @@ impl Config {
             role_profiles: Vec::new(),
             subject: Subject::default(),
             credentials: credentials(environment, file.credentials, &report),
+            store,
             registry: registry(environment, file.registry, &report),
             log: level(file.log, &report),
             logs: LogOptions::of(file.logs, environment, &report),
@@ -589,6 +593,7 @@ impl Default for Config {
             management: Management::default(),
             scripts: ScriptOptions::default(),
             credentials: Credentials::default(),
+            store: Ok(None),
             registry: REGISTRY.to_owned(),
             log: None,
             logs: LogOptions::default(),

@@ -14,6 +14,7 @@ mod introspection;
 mod issuer;
 mod jwt_crypto;
 mod name;
+mod records;
 mod requests;
 mod tokens;
 
@@ -23,7 +24,6 @@ pub(crate) use tokens::{Grant, Known, NewToken, People, Revoked, Stored, TokenEr
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Instant, SystemTime};
@@ -36,6 +36,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::{Claims, Config, Entitlement, Forwarded, HttpAuth, SubjectToken};
 use crate::secret::Secret;
+use crate::store::State as StateOfRun;
 use authorization::AuthorizationServer;
 use issuer::Issuer;
 use tokens::{PREFIX, Stamp, TOKEN, Tokens};
@@ -218,10 +219,10 @@ impl Pass {
 }
 
 impl Authenticator {
-    /// For the ways of `auth`, with the tokens below `state_dir`.
+    /// For the ways of `auth`, with the tokens of this state.
     #[must_use]
-    pub(crate) fn new(auth: &HttpAuth, state_dir: &Path, config: Arc<Config>) -> Self {
-        let tokens = TokenFile::below(state_dir);
+    pub(crate) fn new(auth: &HttpAuth, state: &StateOfRun, config: Arc<Config>) -> Self {
+        let tokens = TokenFile::of(state);
         let stamp = tokens.stamp();
         let mut state = State {
             config,
@@ -290,6 +291,13 @@ impl Authenticator {
             return Ok(known);
         }
         if credential.starts_with(PREFIX) {
+            let is_known = |state: &State| {
+                let tokens = state.tokens.as_ref();
+                tokens.is_some_and(|tokens| tokens.find(&fingerprint).is_some())
+            };
+            if !is_known(&self.state.read()) {
+                self.learn().await;
+            }
             return self.admit(fingerprint, |state| {
                 let is_on = state.ways.as_ref().is_some_and(|ways| ways.tokens);
                 let tokens = state.tokens.as_ref();
@@ -314,12 +322,14 @@ impl Authenticator {
             && server.has_key(key)
         {
             // The grant of a new token may not be known yet.
-            let (is_new, config) = {
+            let is_known = {
                 let state = self.state.read();
-                (state.stamp != self.tokens.stamp(), state.config.clone())
+                let tokens = state.tokens.as_ref();
+                state.stamp == self.tokens.stamp()
+                    && tokens.is_some_and(|tokens| server.check(credential, tokens).is_ok())
             };
-            if is_new {
-                self.renew(&config);
+            if !is_known {
+                self.learn().await;
             }
             return self.admit(fingerprint, |state| {
                 let tokens = state.tokens.as_ref().ok_or(Denial::Unavailable)?;
@@ -416,6 +426,18 @@ impl Authenticator {
             }
         });
         futures_util::future::join_all(asking).await;
+    }
+
+    /// Learns of new tokens and grants, because a credential is not known: another process or replica may just have made it.
+    async fn learn(&self) {
+        self.tokens.refresh().await;
+        let (is_new, config) = {
+            let state = self.state.read();
+            (state.stamp != self.tokens.stamp(), state.config.clone())
+        };
+        if is_new {
+            self.renew(&config);
+        }
     }
 
     /// The kept pass of a credential.

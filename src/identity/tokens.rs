@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -16,10 +17,13 @@ use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::Fingerprint;
+#[cfg(feature = "postgres")]
+use super::authorization::KeyFile;
+use super::{Fingerprint, records};
 use crate::config::{Claims, FileLock};
 use crate::files;
 use crate::secret::{Secret, random_bytes};
+use crate::store::{Kind, Records, State};
 
 /// The directory of the file, below the state directory.
 const DIRECTORY: &str = "identity";
@@ -51,13 +55,21 @@ const REVOCATION: u64 = 60 * 60;
 /// How long a token that does not count any more is shown.
 const SHOWN: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 
-/// The file of tokens.
+/// The file of tokens, or their records in the store that replicas share.
 #[derive(Debug, Clone)]
-pub(crate) struct TokenFile(PathBuf);
+pub(crate) struct TokenFile {
+    path: PathBuf,
+    shared: Option<Arc<dyn Records>>,
+}
 
-/// The state of the file's content, as far as the directory shows it; `None` without a file.
+/// The state of the content, as far as the directory or the store shows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp(Option<(Option<SystemTime>, u64, [u64; 2])>);
+pub(super) enum Stamp {
+    /// That of a file; `None` without one.
+    File(Option<(Option<SystemTime>, u64, [u64; 2])>),
+    /// The number of changes in the store.
+    Shared(u64),
+}
 
 /// All tokens.
 #[derive(Debug, Default)]
@@ -212,6 +224,8 @@ pub(crate) enum TokenError {
     Write { path: PathBuf, source: io::Error },
     #[error("another process is changing the file of tokens `{}`; try again", path.display())]
     Locked { path: PathBuf },
+    #[error("the tokens in the store cannot be used: {source}")]
+    Store { source: io::Error },
     #[error("no valid token has the name or id `{0}`; `mcpzip token list` shows them")]
     Unknown(String),
 }
@@ -241,12 +255,12 @@ impl Stored {
 impl Stamp {
     /// The state of no file.
     pub(super) const fn none() -> Self {
-        Self(None)
+        Self::File(None)
     }
 
     pub(super) fn of(path: &Path) -> Self {
         let metadata = std::fs::metadata(path).ok();
-        Self(metadata.map(|metadata| {
+        Self::File(metadata.map(|metadata| {
             #[cfg(unix)]
             let file = {
                 use std::os::unix::fs::MetadataExt as _;
@@ -330,6 +344,27 @@ impl Grant {
 }
 
 impl Tokens {
+    /// Finds the hashes of the tokens.
+    ///
+    /// # Errors
+    /// The problem with a hash.
+    fn of((list, people): (Vec<Stored>, People)) -> Result<Self, String> {
+        let mut valid = BTreeMap::new();
+        for (index, token) in list.iter().enumerate() {
+            let hash = HEXLOWER.decode(token.sha256.as_bytes()).ok();
+            let hash = hash.and_then(|hash| Fingerprint::try_from(hash).ok());
+            let hash = hash.ok_or_else(|| format!("the hash of `{}` is wrong", token.id))?;
+            if valid.insert(hash, index).is_some() {
+                return Err(format!("the hash of `{}` is there twice", token.id));
+            }
+        }
+        Ok(Self {
+            list,
+            valid,
+            people,
+        })
+    }
+
     /// The grant with this id, if it counts.
     pub(super) fn grant(&self, id: &str) -> Option<&Grant> {
         let mut grants = self.people.grants.iter();
@@ -385,16 +420,40 @@ impl TokenFile {
     /// The file below a state directory.
     #[must_use]
     pub(crate) fn below(state_dir: &Path) -> Self {
-        Self(state_dir.join(DIRECTORY).join(FILE))
+        Self::of(&State::of_files(state_dir))
+    }
+
+    /// The tokens of a run with this state.
+    #[must_use]
+    pub(crate) fn of(state: &State) -> Self {
+        Self {
+            path: state.directory.join(DIRECTORY).join(FILE),
+            shared: state.shared.clone(),
+        }
     }
 
     pub(super) fn stamp(&self) -> Stamp {
-        Stamp::of(&self.0)
+        match &self.shared {
+            None => Stamp::of(&self.path),
+            Some(shared) => Stamp::Shared(shared.stamp(Kind::Identity)),
+        }
     }
 
     /// The path of another file next to it.
     pub(super) fn sibling(&self, name: &str) -> PathBuf {
-        self.0.with_file_name(name)
+        self.path.with_file_name(name)
+    }
+
+    /// The store, if replicas share the tokens.
+    pub(super) fn shared(&self) -> Option<&Arc<dyn Records>> {
+        self.shared.as_ref()
+    }
+
+    /// Learns of the latest changes of other replicas. A file needs none of that.
+    pub(super) async fn refresh(&self) {
+        if let Some(shared) = &self.shared {
+            shared.refresh(Kind::Identity).await;
+        }
     }
 
     /// The tokens; none without a file.
@@ -402,12 +461,17 @@ impl TokenFile {
     /// # Errors
     /// When there is a file that cannot be trusted.
     pub(crate) fn read(&self) -> Result<Tokens, TokenError> {
-        let path = || self.0.clone();
+        let path = || self.path.clone();
+        if let Some(shared) = &self.shared {
+            let table = shared.all(Kind::Identity).map_err(of_store)?;
+            return Tokens::of(records::read(&table).map_err(of_store)?)
+                .map_err(|problem| of_store(io::Error::other(problem)));
+        }
         let damaged = |problem: String| TokenError::Damaged {
             path: path(),
             problem,
         };
-        let bytes = match files::read_regular(&self.0, LARGEST) {
+        let bytes = match files::read_regular(&self.path, LARGEST) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Tokens::default()),
             Err(source) => {
@@ -418,7 +482,7 @@ impl TokenFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let metadata = std::fs::metadata(&self.0);
+            let metadata = std::fs::metadata(&self.path);
             let mode = metadata.map(|metadata| metadata.permissions().mode());
             if mode.is_ok_and(|mode| mode & 0o022 != 0) {
                 return Err(TokenError::Open { path: path() });
@@ -432,24 +496,37 @@ impl TokenFile {
             return Err(TokenError::Newer { path: path() });
         }
         let written: Written = serde_json::from_slice(&bytes).map_err(problem)?;
-        let mut valid = BTreeMap::new();
-        for (index, token) in written.tokens.iter().enumerate() {
-            let hash = HEXLOWER.decode(token.sha256.as_bytes()).ok();
-            let hash = hash.and_then(|hash| Fingerprint::try_from(hash).ok());
-            let hash =
-                hash.ok_or_else(|| damaged(format!("the hash of `{}` is wrong", token.id)))?;
-            if valid.insert(hash, index).is_some() {
-                return Err(damaged(format!(
-                    "the hash of `{}` is there twice",
-                    token.id
-                )));
-            }
-        }
-        Ok(Tokens {
-            list: written.tokens,
-            valid,
-            people: written.people,
-        })
+        Tokens::of((written.tokens, written.people)).map_err(damaged)
+    }
+
+    /// Adds the tokens and people of `files`, and the keys next to them, to those of the store. Returns their number.
+    ///
+    /// # Errors
+    /// When the files cannot be read, or the store cannot be written.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn take_over(&self, files: &Self) -> Result<usize, TokenError> {
+        let Tokens { list, people, .. } = files.read()?;
+        let count = list.len() + people.ids().count();
+        let keys = KeyFile::next_to(self).take_over(&KeyFile::next_to(files));
+        keys.map_err(|fault| of_store(io::Error::other(fault.to_string())))?;
+        self.change(|tokens, known| {
+            let is_new = |id: &String, known: &[String]| !known.contains(id);
+            let ids: Vec<String> = tokens.iter().map(|one| one.id.clone()).collect();
+            tokens.extend(list.into_iter().filter(|one| is_new(&one.id, &ids)));
+            let ids: Vec<String> = known.ids().map(str::to_owned).collect();
+            let new = people.invitations.into_iter();
+            known
+                .invitations
+                .extend(new.filter(|one| is_new(&one.id, &ids)));
+            let new = people.browsers.into_iter();
+            known
+                .browsers
+                .extend(new.filter(|one| is_new(&one.id, &ids)));
+            let new = people.grants.into_iter();
+            known.grants.extend(new.filter(|one| is_new(&one.id, &ids)));
+            Ok(())
+        })?;
+        Ok(count)
     }
 
     /// Makes a token. Its text is returned once and is stored nowhere.
@@ -577,12 +654,15 @@ impl TokenFile {
         &self,
         change: impl FnOnce(&mut Vec<Stored>, &mut People) -> Result<T, TokenError>,
     ) -> Result<T, TokenError> {
-        let path = || self.0.clone();
+        if let Some(shared) = &self.shared {
+            return change_shared(shared.as_ref(), change);
+        }
+        let path = || self.path.clone();
         let failed = |source| TokenError::Write {
             path: path(),
             source,
         };
-        let _lock = FileLock::acquire(&self.0)
+        let _lock = FileLock::acquire(&self.path)
             .map_err(failed)?
             .ok_or_else(|| TokenError::Locked { path: path() })?;
         let Tokens {
@@ -590,10 +670,7 @@ impl TokenFile {
             mut people,
             ..
         } = self.read()?;
-        people.tidy();
-        let outcome = change(&mut tokens, &mut people)?;
-        let oldest = now().saturating_sub(SHOWN.as_secs());
-        tokens.retain(|token| token.ended().is_none_or(|ended| ended >= oldest));
+        let outcome = changed(&mut tokens, &mut people, change)?;
         let written = Written {
             version: match tokens.iter().any(|token| token.manages) {
                 true => VERSION,
@@ -605,9 +682,51 @@ impl TokenFile {
         };
         let mut text = serde_json::to_vec_pretty(&written).map_err(|error| failed(error.into()))?;
         text.push(b'\n');
-        files::replace(&self.0, &[&text]).map_err(failed)?;
+        files::replace(&self.path, &[&text]).map_err(failed)?;
         Ok(outcome)
     }
+}
+
+fn of_store(source: io::Error) -> TokenError {
+    TokenError::Store { source }
+}
+
+/// Applies a change, and forgets what has ended for long.
+fn changed<T>(
+    tokens: &mut Vec<Stored>,
+    people: &mut People,
+    change: impl FnOnce(&mut Vec<Stored>, &mut People) -> Result<T, TokenError>,
+) -> Result<T, TokenError> {
+    people.tidy();
+    let outcome = change(tokens, people)?;
+    let oldest = now().saturating_sub(SHOWN.as_secs());
+    tokens.retain(|token| token.ended().is_none_or(|ended| ended >= oldest));
+    Ok(outcome)
+}
+
+/// Changes the tokens in the store. It is committed when this returns.
+fn change_shared<T>(
+    shared: &dyn Records,
+    change: impl FnOnce(&mut Vec<Stored>, &mut People) -> Result<T, TokenError>,
+) -> Result<T, TokenError> {
+    let (mut change, mut outcome) = (Some(change), None);
+    shared
+        .change(Kind::Identity, &mut |table| {
+            let Some(change) = change.take() else {
+                return Vec::new();
+            };
+            let changes = records::read(table).map_err(of_store);
+            let changes = changes.and_then(|(mut tokens, mut people)| {
+                outcome = Some(Ok(changed(&mut tokens, &mut people, change)?));
+                Ok(records::changes(table, &tokens, &people))
+            });
+            changes.unwrap_or_else(|error| {
+                outcome = Some(Err(error));
+                Vec::new()
+            })
+        })
+        .map_err(of_store)?;
+    outcome.expect("a change that has succeeded was asked for")
 }
 
 /// The accounts of tokens and of invitations with this name, where nothing with it counts: the next person with the name is another one.

@@ -7,6 +7,7 @@
 mod bucket;
 mod places;
 mod quotas;
+mod shared;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -17,10 +18,12 @@ use parking_lot::Mutex;
 
 use crate::config::{Config, Limit, Measure, Subject};
 use crate::shutdown::Tasks;
+use crate::store::Records;
 use crate::tool::ServerName;
 use bucket::Bucket;
 use places::{Place, Places};
 use quotas::{Period, Quotas};
+use shared::Shares;
 
 /// The most identities that the figures name.
 const MOST_PEOPLE: usize = 100;
@@ -40,6 +43,9 @@ pub(crate) struct Limits {
     state: Mutex<State>,
     /// The file of the quotas; `None` keeps them in memory.
     file: Option<PathBuf>,
+    /// The store in which replicas count calls together.
+    shared: Option<Arc<dyn Records>>,
+    shares: Mutex<Shares>,
     tasks: Tasks,
 }
 
@@ -146,12 +152,18 @@ impl Exceeded {
 }
 
 impl Limits {
-    /// With the quotas that are kept below `state_dir`.
+    /// With the quotas that are kept below `state_dir`, and with calls that replicas count together in `shared`.
     #[must_use]
-    pub(crate) fn new(state_dir: Option<&Path>, tasks: Tasks) -> Arc<Self> {
+    pub(crate) fn new(
+        state_dir: Option<&Path>,
+        shared: Option<Arc<dyn Records>>,
+        tasks: Tasks,
+    ) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             file: state_dir.map(quotas::file_below),
+            shared,
+            shares: Mutex::default(),
             tasks,
         })
     }
@@ -241,8 +253,9 @@ impl Limits {
                 }
             }
         }
+        self.state.lock().check(&theirs)?;
+        self.take_shared(&theirs).await?;
         let mut state = self.state.lock();
-        state.check(&theirs)?;
         let now = Instant::now();
         for (key, limit) in &theirs {
             let counts = state.counts(key, now);

@@ -221,7 +221,11 @@ impl Proxy {
                 surfaces: Arc::default(),
                 scripts: Arc::default(),
                 ledger: None,
-                limits: Limits::new(directories.audit.as_deref(), tasks.clone()),
+                limits: Limits::new(
+                    directories.audit.as_deref(),
+                    session.environment.store().cloned(),
+                    tasks.clone(),
+                ),
                 people: Arc::default(),
             }
         });
@@ -742,12 +746,21 @@ fn pool(
         let given = given.filter(|text| !text.trim().is_empty());
         let key = OwnKey {
             given: given.map(|text| Secret::new(text.to_owned())),
+            variable: env::LOGIN_KEY.name,
             path: logins.with_file_name(format!("{}.key", oauth::PEOPLE)),
         };
         let place = Place::Directory(logins.join(oauth::PEOPLE));
         context.logins_of_people = Some(Arc::new(Vault::of_people(place, key, tasks.clone())));
     }
+    let has_person = person.is_some();
     context.person = person;
+    if let (Some(place), Some(store)) = (&directories.logins, session.environment.store()) {
+        let vault = Vault::of_store(place.clone(), store.keys(), tasks.clone());
+        let vault = Arc::new(vault);
+        context.logins_of_people = has_person.then(|| vault.clone());
+        context.logins = Some(vault);
+        return Arc::new(Pool::new(context, Arc::new(Inbound(proxy.clone()))));
+    }
     let vault = |place: &Place| {
         Arc::new(Vault::new(
             place.clone(),

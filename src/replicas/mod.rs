@@ -304,7 +304,11 @@ impl Replicas {
     async fn tell_and_wait(&self, topic: &'static str, session: &str) {
         let (echo, heard) = oneshot::channel();
         let key = (topic.to_owned(), session.to_owned());
-        self.echoes.lock().entry(key.clone()).or_default().push(echo);
+        self.echoes
+            .lock()
+            .entry(key.clone())
+            .or_default()
+            .push(echo);
         self.tell(topic, session.to_owned());
         // It may be lost with the connection.
         let _ = tokio::time::timeout(ECHO, heard).await;

@@ -15,6 +15,7 @@ use crate::config::ListenAddress;
 use crate::downstream::{http, stdio};
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
+use crate::store::State;
 
 /// The address and the permitted clients of [`Runner::serve_http`].
 ///
@@ -312,7 +313,8 @@ impl Inner {
         self.list_soon();
         let (address, tasks) = (server.address(), Tasks::new());
         // Identities, which need it, are a matter of the program.
-        let _ = server.start(self.proxies.clone(), &tasks, Path::new(""), None, None);
+        let state = State::of_files(Path::new(""));
+        let _ = server.start(self.proxies.clone(), &tasks, &state, None, None);
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {

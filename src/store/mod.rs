@@ -1,261 +1,199 @@
-//! What must last and is shared by several replicas: a database of PostgreSQL.
+//! What must last, and which several replicas may share.
 //!
-//! A [`Store`] has a thread of its own with a runtime, in which all its connections live. Its functions can be awaited in any runtime, and
-//! [`Store::wait`] runs one for code that does not await. Each has a time limit. A [breaker](breaker) fails at once while PostgreSQL does
-//! not answer, so that nothing piles up.
+//! [`Records`] is the interface to what replicas share. Its implementation is a database of PostgreSQL (feature `postgres`). A run without
+//! a store keeps the same things in files below its state directory. [`State`] says which of both a run uses.
 //!
-//! *Never*: knows the purpose of a record; writes a secret that is not sealed or hashed.
+//! *Never*: knows the purpose of a record; writes a secret that is neither sealed nor hashed.
 
-mod breaker;
-mod connecting;
-mod error;
-mod keys;
-mod migrations;
-mod notifications;
-mod replicas;
-mod url;
+#[cfg(feature = "postgres")]
+mod postgres;
 
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
-use parking_lot::RwLock;
-use tokio::runtime::Handle;
-use tokio::sync::broadcast;
-use tokio_postgres::Row;
-use tokio_postgres::types::ToSql;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use futures_util::future::BoxFuture;
 
-use crate::shutdown;
-use breaker::Breaker;
-use connecting::Connector;
-pub(crate) use error::StoreError;
-pub(crate) use keys::{KeyFault, Keys};
-pub(crate) use migrations::{LATEST, Schema};
-pub(crate) use notifications::Signal;
-pub(crate) use replicas::{Replica, ReplicaId};
-pub(crate) use url::{StoreUrl, UrlFault};
+use crate::secret::Secret;
+#[cfg(feature = "postgres")]
+pub(crate) use postgres::{Copied, Keys, LATEST, Store, StoreError, StoreUrl};
+#[cfg(feature = "postgres")]
+#[allow(unused_imports, reason = "replicas talk to each other by them")]
+pub(crate) use postgres::{Replica, ReplicaId, Signal};
 
-/// The time limit of a connection attempt, of the wait for a connection, and of a statement.
-const LIMIT: Duration = Duration::from_secs(2);
-
-/// The time after which a statement is given up here, if PostgreSQL has not ended it at its limit.
-const GIVEN_UP: Duration = Duration::from_millis(2500);
-
-/// The most time that code which does not await waits for the store.
-const WAIT: Duration = Duration::from_secs(10);
-
-/// The most connections of a replica, in addition to the one that listens.
-const CONNECTIONS: usize = 8;
-
-/// Signals that wait for a slow receiver; it reads everything again if it has missed some.
-const SIGNALS: usize = 1024;
-
-/// An open store. Clones share its connections.
-#[derive(Debug, Clone)]
-pub(crate) struct Store(Arc<Inner>);
-
-#[derive(Debug)]
-struct Inner {
-    url: StoreUrl,
-    connector: Connector,
-    pool: Pool,
-    keys: Keys,
-    breaker: Breaker,
-    runtime: Handle,
-    signals: broadcast::Sender<Signal>,
-    id: ReplicaId,
-    alive: RwLock<Arc<[Replica]>>,
-    /// Ends the thread with the last clone.
-    _stop: DropGuard,
+/// The kinds of records that every replica keeps in memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// Tokens, invitations, browsers and grants.
+    Identity,
+    /// The keys of the authorization server.
+    IdentityKeys,
+    /// The definitions of tools that a person has approved, by server.
+    Pins,
 }
 
-impl Store {
-    /// Opens the store at `url`, brings its schema up to date and begins to listen. It takes at most a few seconds.
+impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::IdentityKeys, Self::Pins];
+
+    /// Its name in the store.
+    #[must_use]
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::IdentityKeys => "identity-keys",
+            Self::Pins => "pins",
+        }
+    }
+
+    /// The kind with this name.
+    #[must_use]
+    pub(crate) fn parse(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// The records of a kind, by key.
+pub(crate) type Table = BTreeMap<String, Arc<[u8]>>;
+
+/// A change of one record: its key, and its new body, or `None` to remove it.
+pub(crate) type Change = (String, Option<Vec<u8>>);
+
+/// A lease of one record: who has it may replace the record.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Lease {
+    /// The key of the record.
+    pub(crate) key: String,
+    /// The fence: a later lease has another one.
+    pub(crate) fence: String,
+}
+
+/// A share of a limit that a replica asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Allowance {
+    /// The limit, and whose it is.
+    pub(crate) key: String,
+    /// The number of the period.
+    pub(crate) period: i64,
+    /// The time until its end.
+    pub(crate) ends: Duration,
+    /// The whole limit.
+    pub(crate) most: u64,
+    /// The share that is asked for.
+    pub(crate) wanted: u64,
+}
+
+/// A line of an audit log, for the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AuditLine {
+    /// The chain that it is in.
+    pub(crate) chain: String,
+    /// Its number in the chain.
+    pub(crate) place: i64,
+    /// The day of the file, such as `2026-11-21`.
+    pub(crate) day: String,
+    /// The line, which has the hash of the one before it.
+    pub(crate) text: String,
+}
+
+/// What replicas share. Errors are in words; [`io::ErrorKind::TimedOut`] and [`io::ErrorKind::NotConnected`] mean that the store does not
+/// answer now.
+///
+/// Functions that are not futures wait for the store, so they belong on a thread that may block, except [`Records::stamp`],
+/// [`Records::fault`], and [`Records::all`] once it has been called.
+pub(crate) trait Records: fmt::Debug + Send + Sync {
+    /// A number that is another one after each change of the kind that this replica has learned of.
+    fn stamp(&self, kind: Kind) -> u64;
+
+    /// The records of the kind, as this replica knows them: within milliseconds while the store answers.
     ///
     /// # Errors
-    /// When PostgreSQL cannot be reached, or its schema is for a newer program.
-    pub(crate) async fn open(url: &StoreUrl, keys: Keys) -> Result<Self, StoreError> {
-        let store = Self::connect(url, keys)?;
-        store.migrate(None).await?;
-        store.listen();
-        Ok(store)
-    }
+    /// When the store has never answered, or not for five minutes, so that a revocation may be unknown.
+    fn all(&self, kind: Kind) -> io::Result<Arc<Table>>;
 
-    /// Prepares connections to the store at `url`, and leaves it as it is.
+    /// Learns of the latest changes now. A failure leaves the records as they were.
+    fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()>;
+
+    /// Changes records of the kind, which no other replica changes meanwhile. It is committed when this returns.
     ///
     /// # Errors
-    /// When the certificates of the URL cannot be read, or the system starts no thread.
-    pub(crate) fn connect(url: &StoreUrl, keys: Keys) -> Result<Self, StoreError> {
-        let stop = CancellationToken::new();
-        let runtime = start_runtime(stop.clone()).map_err(StoreError::Thread)?;
-        let connector = Connector::new(url, runtime.clone())?;
-        let recycling = ManagerConfig {
-            recycling_method: RecyclingMethod::Fast,
-        };
-        let manager = Manager::from_connect(url.config().clone(), connector.clone(), recycling);
-        let pool = Pool::builder(manager)
-            .max_size(CONNECTIONS)
-            .runtime(Runtime::Tokio1)
-            .wait_timeout(Some(LIMIT))
-            // TLS and the settings of a session come after the time limit of the connection itself.
-            .create_timeout(Some(GIVEN_UP))
-            .recycle_timeout(Some(LIMIT))
-            .build()
-            .expect("a runtime is given");
-        Ok(Self(Arc::new(Inner {
-            url: url.clone(),
-            connector,
-            pool,
-            keys,
-            breaker: Breaker::default(),
-            runtime,
-            signals: broadcast::channel(SIGNALS).0,
-            id: ReplicaId::random(),
-            alive: RwLock::new(Arc::new([])),
-            _stop: stop.drop_guard(),
-        })))
-    }
+    /// When the store does not answer; then nothing was changed, unless it failed during the commit.
+    fn change(&self, kind: Kind, change: &mut dyn FnMut(&Table) -> Vec<Change>) -> io::Result<()>;
 
-    /// The keys that seal secrets in the store.
-    #[must_use]
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.0.keys
-    }
+    /// Replaces a ticket, which ends after `lifetime`: `swap` gets its body and returns the new one, or `None` to remove it. No other
+    /// replica changes it meanwhile. It is committed when this returns.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    fn swap(
+        &self,
+        kind: &'static str,
+        key: &str,
+        lifetime: Duration,
+        swap: &mut dyn FnMut(Option<Vec<u8>>) -> Option<Vec<u8>>,
+    ) -> io::Result<()>;
 
-    /// The URL, without its password when it is printed.
-    #[must_use]
-    pub(crate) fn url(&self) -> &StoreUrl {
-        &self.0.url
-    }
+    /// Seals a secret for this context.
+    fn seal(&self, context: &str, plain: &[u8]) -> Vec<u8>;
+
+    /// Opens a secret. `None` if it was changed, or is for another context or key.
+    fn open(&self, context: &str, sealed: &[u8]) -> Option<Vec<u8>>;
+
+    /// The keys that seal, each in base64url, with a comma between them; the first one is for new values.
+    fn keys(&self) -> Secret<String>;
+
+    /// The body of a login's record.
+    fn load_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Option<Vec<u8>>>>;
+
+    /// The bodies of all logins, by key.
+    fn logins(&self) -> BoxFuture<'_, io::Result<Vec<(String, Vec<u8>)>>>;
+
+    /// Waits until no other replica has the lease of a login's record, and takes it.
+    fn lease_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Lease>>;
+
+    /// Replaces a login's record under its lease; `None` removes it.
+    fn save_login<'a>(
+        &'a self,
+        lease: &'a Lease,
+        body: Option<Vec<u8>>,
+    ) -> BoxFuture<'a, io::Result<()>>;
+
+    /// Gives a lease back, soon.
+    fn release_login(&self, lease: Lease);
+
+    /// The granted share of a limit; 0 if it is used up. The shares of a period together never exceed the limit.
+    fn allow(&self, allowance: Allowance) -> BoxFuture<'_, io::Result<u64>>;
+
+    /// Writes lines of audit logs. Lines that are there already stay as they are.
+    fn write_audit(&self, lines: Vec<AuditLine>) -> BoxFuture<'_, io::Result<()>>;
 
     /// Why the store cannot be used now, if it cannot.
-    #[must_use]
-    pub(crate) fn fault(&self) -> Option<String> {
-        self.0.breaker.fault()
-    }
+    fn fault(&self) -> Option<String>;
 
-    /// A connection for a transaction. What runs on it belongs into [`Store::limited`].
-    ///
-    /// # Errors
-    /// When PostgreSQL does not answer.
-    pub(crate) async fn connection(&self) -> Result<Object, StoreError> {
-        self.0.breaker.admit()?;
-        match self.0.pool.get().await {
-            Ok(connection) => Ok(connection),
-            Err(error) => {
-                let error = StoreError::from(error);
-                self.0.breaker.failed(&error);
-                Err(error)
-            }
-        }
-    }
-
-    /// The outcome of statements, within the time that each may take.
-    ///
-    /// # Errors
-    /// When they fail, or PostgreSQL does not answer.
-    pub(crate) async fn limited<T>(
-        &self,
-        statements: impl Future<Output = Result<T, tokio_postgres::Error>>,
-    ) -> Result<T, StoreError> {
-        let outcome = match tokio::time::timeout(GIVEN_UP, statements).await {
-            Ok(outcome) => outcome.map_err(StoreError::from),
-            Err(_) => Err(StoreError::Slow),
-        };
-        match &outcome {
-            Err(error) if error.is_unavailable() => self.0.breaker.failed(error),
-            _ => self.0.breaker.succeeded(),
-        }
-        outcome
-    }
-
-    /// The rows of one statement.
-    ///
-    /// # Errors
-    /// When it fails, or PostgreSQL does not answer.
-    pub(crate) async fn query(
-        &self,
-        statement: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Vec<Row>, StoreError> {
-        self.run(async |connection| {
-            let statement = connection.prepare_cached(statement).await?;
-            connection.query(&statement, parameters).await
-        })
-        .await
-    }
-
-    /// The one row of a statement, if there is one.
-    ///
-    /// # Errors
-    /// When it fails, or PostgreSQL does not answer.
-    pub(crate) async fn query_opt(
-        &self,
-        statement: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<Option<Row>, StoreError> {
-        let rows = self.query(statement, parameters).await?;
-        Ok(rows.into_iter().next())
-    }
-
-    /// The number of rows that a statement has changed.
-    ///
-    /// # Errors
-    /// When it fails, or PostgreSQL does not answer.
-    pub(crate) async fn execute(
-        &self,
-        statement: &str,
-        parameters: &[&(dyn ToSql + Sync)],
-    ) -> Result<u64, StoreError> {
-        self.run(async |connection| {
-            let statement = connection.prepare_cached(statement).await?;
-            connection.execute(&statement, parameters).await
-        })
-        .await
-    }
-
-    async fn run<T>(
-        &self,
-        work: impl AsyncFnOnce(&Object) -> Result<T, tokio_postgres::Error>,
-    ) -> Result<T, StoreError> {
-        let connection = self.connection().await?;
-        let outcome = self.limited(work(&connection)).await;
-        if matches!(outcome, Err(StoreError::Slow)) {
-            // Its statement may still run, so that the next one would wait for it.
-            drop(Object::take(connection));
-        }
-        outcome
-    }
-
-    /// Runs `work` in the store's own runtime and waits for it, on a thread that may block.
-    ///
-    /// # Errors
-    /// When the work fails, or takes too long.
-    pub(crate) fn wait<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, StoreError>> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-        self.spawn(async move {
-            // The one who asked may have given up.
-            let _ = sender.send(work.await);
-        });
-        receiver.recv_timeout(WAIT).unwrap_or(Err(StoreError::Slow))
-    }
-
-    /// Starts a task in the store's own runtime. It ends with the store, so it must hold no clone of it for longer than a moment.
-    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        self.0.runtime.spawn(task);
-    }
+    /// The database itself, for what replicas tell each other.
+    #[cfg(feature = "postgres")]
+    fn database(&self) -> Option<&Store>;
 }
 
-/// Starts the thread that drives the connections until `stop`.
-fn start_runtime(stop: CancellationToken) -> std::io::Result<Handle> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let handle = runtime.handle().clone();
-    shutdown::spawn_thread("store", move || runtime.block_on(stop.cancelled()))?;
-    Ok(handle)
+/// Where the state of a run lasts: in files below a directory, and what replicas share in the store.
+#[derive(Debug, Clone)]
+pub(crate) struct State {
+    /// The state directory.
+    pub(crate) directory: PathBuf,
+    /// The store, if there is one.
+    pub(crate) shared: Option<Arc<dyn Records>>,
+}
+
+impl State {
+    /// All of it is in files below `directory`.
+    #[must_use]
+    pub(crate) fn of_files(directory: &Path) -> Self {
+        Self {
+            directory: directory.to_owned(),
+            shared: None,
+        }
+    }
 }

@@ -84,6 +84,8 @@ mod rings;
 mod select_answers;
 mod skills;
 mod status;
+#[cfg(all(feature = "postgres", target_os = "linux"))]
+mod store;
 mod surface_matrix;
 mod surfaces;
 mod tasks;

@@ -22,7 +22,8 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
         let about = "limits".to_owned();
         examination.add(Finding::new(&kinds::LIMITS_UNUSABLE, about, what));
     }
-    let tokens = match TokenFile::below(&app.paths().state_dir).read() {
+    let state = app.session().environment.state(&app.paths().state_dir);
+    let tokens = match TokenFile::of(&state).read() {
         Ok(tokens) => tokens,
         Err(error) => {
             let what = printable(&error.to_string());
@@ -37,7 +38,7 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
         .and_then(|http| http.auth.as_ref());
     if let Some(fault) = auth
         .filter(|auth| auth.server.is_some())
-        .and_then(|_| KeyFile::next_to(&TokenFile::below(&app.paths().state_dir)).fault())
+        .and_then(|_| KeyFile::next_to(&TokenFile::of(&state)).fault())
     {
         let what = printable(&fault.to_string());
         examination.add(Finding::new(&kinds::KEYS_UNUSABLE, String::new(), what));

@@ -180,6 +180,9 @@ kinds! {
     LIMITS_UNUSABLE: Error "limits-unusable", "the limits cannot be used",
         why "Every request over HTTP is refused, because a limit that is not understood would limit nothing.",
         advice "Correct the entry of `limits` that the message names.";
+    STORE_UNUSABLE: Error "store-unusable", "the store of the gateways cannot be used",
+        why "A gateway does not start without its store. One that runs goes on with what it knows, for a while.",
+        advice "Follow the message; `mcpzip store check` tries again. docs/store.md describes the URL, the keys and the schema.";
     TOKENS_UNREADABLE: Error "tokens-unreadable", "the file of tokens cannot be used",
         why "Every client that shows a token is refused.",
         advice "Follow the message. Without the file there are no tokens; `mcpzip token create` makes new ones.";

@@ -25,6 +25,7 @@ mod scripts;
 mod secrets;
 mod servers;
 mod shown;
+mod store;
 
 use clap::Args;
 
@@ -141,6 +142,7 @@ async fn examine(
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;
         }
+        store::examine(machine, examination).await;
         secrets::examine(machine, examination);
         files::examine(machine, examination);
         daemon::examine(machine, app, examination);

@@ -29,9 +29,7 @@ pub(super) async fn session_of(
     let id = id.to_str().unwrap_or_default();
     let sessions = &shared.sessions;
     let guard = match sessions.find(id, &admission.kind(), admission.pass.as_ref()) {
-        None if shared.replicas.is_some() => {
-            Box::pin(continued(shared, admission, id)).await?
-        }
+        None if shared.replicas.is_some() => Box::pin(continued(shared, admission, id)).await?,
         guard => guard,
     };
     let unknown = || {

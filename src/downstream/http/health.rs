@@ -67,7 +67,13 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     }
     if shared.was_ready.load(Ordering::Relaxed) || shared.main().inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);
-        return refusal::json(StatusCode::OK, r#"{"status":"ready"}"#);
+        // A store that does not answer is no reason to take every replica out of service.
+        let fault = shared.store.as_ref().and_then(|store| store.fault());
+        let body = match fault {
+            None => r#"{"status":"ready"}"#,
+            Some(_) => r#"{"status":"ready","failed":["store"]}"#,
+        };
+        return refusal::json(StatusCode::OK, body);
     }
     let body = r#"{"status":"starting","cache":"being read"}"#;
     refusal::json(StatusCode::SERVICE_UNAVAILABLE, body)

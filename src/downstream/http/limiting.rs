@@ -6,8 +6,8 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 
-use super::shared::Shared;
 use super::admission::PassedOn;
+use super::shared::Shared;
 use super::{admission, refusal};
 use crate::config::Subject;
 use crate::identity::Pass;

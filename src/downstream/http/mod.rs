@@ -53,7 +53,6 @@ mod window;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -78,6 +77,7 @@ use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
 use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
+use crate::store::{Records, State as StateOfRun};
 use crate::upstream::person::{AssertionKey, Front};
 use access::Access;
 use admission::Admission;
@@ -251,14 +251,14 @@ impl Server {
         mut self,
         proxies: Arc<Proxies>,
         tasks: &Tasks,
-        state_dir: &FilePath,
+        state: &StateOfRun,
         pages: Option<Arc<dyn Pages>>,
         replicas: Option<Arc<Replicas>>,
     ) -> Running {
         let authenticator = self
             .auth
             .take()
-            .map(|auth| Arc::new(Authenticator::new(&auth, state_dir, proxies.whole())));
+            .map(|auth| Arc::new(Authenticator::new(&auth, state, proxies.whole())));
         self.access.authenticator.clone_from(&authenticator);
         if let Some(authenticator) = &authenticator {
             let url = self.public_url(authenticator);
@@ -269,7 +269,7 @@ impl Server {
             self.access.origins.extend(origin);
             let tokens = Arc::downgrade(authenticator);
             let tokens = move |entitlement: &Entitlement| tokens.upgrade()?.token_of(entitlement);
-            let key = AssertionKey::below(state_dir);
+            let key = AssertionKey::below(&state.directory);
             proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
         }
         if let Some(replicas) = &replicas {
@@ -279,7 +279,8 @@ impl Server {
             None => (self.drain, Duration::ZERO),
             Some(_) => (self.drain.or(Some(DRAIN)), NOTICE),
         };
-        let shared = shared(self.access, proxies, tasks, replicas);
+        let store = state.shared.clone();
+        let shared = shared(self.access, proxies, tasks, store, replicas);
         if shared.replicas.is_some() {
             tasks.spawn(noticing::follow(shared.clone()));
         }
@@ -305,7 +306,7 @@ pub(crate) async fn mounted(
     tasks: &Tasks,
 ) -> Result<Router, Error> {
     let (access, _, _) = access_of(options, is_protected).await?;
-    let shared = shared(access, proxies, tasks, None);
+    let shared = shared(access, proxies, tasks, None, None);
     let tidied = shared.clone();
     tasks.spawn(async move { accepting::tidy(&tidied).await });
     Ok(endpoints(&shared).with_state(shared))
@@ -351,6 +352,7 @@ fn shared(
     access: Access,
     proxies: Arc<Proxies>,
     tasks: &Tasks,
+    store: Option<Arc<dyn Records>>,
     replicas: Option<Arc<Replicas>>,
 ) -> Arc<Shared> {
     let outgoing = ByteBudget::new(LARGE, SHORT);
@@ -364,6 +366,7 @@ fn shared(
         incoming: ByteBudget::new(LARGE, SHORT),
         outgoing,
         was_ready: AtomicBool::new(false),
+        store,
         draining: Draining::default(),
         logins: Logins::default(),
         replicas,

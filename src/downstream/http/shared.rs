@@ -18,6 +18,7 @@ use crate::mcp::ByteBudget;
 use crate::proxy::{Proxies, Proxy};
 use crate::replicas::{ClientOfReplica, Replicas};
 use crate::shutdown::Tasks;
+use crate::store::Records;
 
 /// The state that all HTTP requests share.
 #[derive(Debug)]
@@ -31,6 +32,8 @@ pub(super) struct Shared {
     /// The budget for messages that wait for clients.
     pub(super) outgoing: ByteBudget,
     pub(super) was_ready: AtomicBool,
+    /// The store that replicas share.
+    pub(super) store: Option<Arc<dyn Records>>,
     pub(super) draining: Draining,
     /// The browsers on the page of logins, and the logins that they have begun.
     pub(super) logins: Logins,

@@ -10,9 +10,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::keys::Keys;
-use super::request::{Fields, is_resource};
+use super::request::{Fields, Request, is_resource};
+use super::waiting::{By, Person};
 use super::window::ID as WINDOW;
-use super::{AuthorizationServer, By, CODE, EndpointError};
+use super::{AuthorizationServer, CODE, EndpointError};
 use crate::identity::issuer::time;
 use crate::identity::tokens::{Grant, People, Tokens, now, sha256};
 use crate::identity::{Denial, Found, Shown};
@@ -26,6 +27,16 @@ const GRACE: u64 = 10;
 
 /// The most grants of one person; the oldest end.
 const MOST_GRANTS: usize = 100;
+
+/// An attempt to use a code.
+enum Use {
+    /// The first one, which is right: the request, the person, and when the code was given.
+    Right(Box<(Request, Person, u64)>),
+    /// A second one: the grant of the first, and the identity.
+    Again(String, String),
+    /// A wrong one.
+    Wrong,
+}
 
 impl AuthorizationServer {
     /// Changes a code or a refresh token into tokens. The second value is an event for the audit log.
@@ -136,13 +147,35 @@ impl AuthorizationServer {
         let invalid = || EndpointError::new("invalid_grant", "the code does not count");
         let code = sha256(fields.get("code").ok_or_else(invalid)?);
         let id = HEXLOWER.encode(&random_bytes::<8>());
-        let (request, person) = {
-            let mut codes = self.codes.lock();
-            let given = codes.get_mut(&code).ok_or_else(invalid)?;
+        let outcome = self.waiting.use_code(&code, |given| {
             if let Some(used) = &given.used {
                 // The code was stolen by one of the two.
-                let (used, identity) = (used.clone(), given.person.claims.identity.clone());
-                drop(codes);
+                let identity = given.person.claims.identity.clone();
+                return (Use::Again(used.clone(), identity), true);
+            }
+            let request = &given.request;
+            let is_right = fields
+                .get("client_id")
+                .is_some_and(|id| sha256(id) == request.client.sha256)
+                && fields.get("redirect_uri") == Some(request.redirect.as_str())
+                && now().saturating_sub(given.given) < CODE.as_secs()
+                && fields.get("code_verifier").is_some_and(|verifier| {
+                    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
+                    (43..=128).contains(&verifier.len())
+                        && is_same_secret(&hash, &request.challenge)
+                });
+            // A wrong attempt is the last one.
+            if !is_right {
+                return (Use::Wrong, false);
+            }
+            given.used = Some(id.clone());
+            let used = (request.clone(), given.person.clone(), given.given);
+            (Use::Right(Box::new(used)), true)
+        });
+        let outcome = outcome.map_err(|_| EndpointError::unavailable())?;
+        let (request, mut person, given) = match outcome {
+            Some(Use::Right(used)) => *used,
+            Some(Use::Again(used, identity)) => {
                 self.end(&used);
                 return Err(EndpointError {
                     event: Some((
@@ -152,25 +185,11 @@ impl AuthorizationServer {
                     ..invalid()
                 });
             }
-            let request = &given.request;
-            let is_right = fields
-                .get("client_id")
-                .is_some_and(|id| sha256(id) == request.client.sha256)
-                && fields.get("redirect_uri") == Some(request.redirect.as_str())
-                && given.given.elapsed() < CODE
-                && fields.get("code_verifier").is_some_and(|verifier| {
-                    let hash = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier));
-                    (43..=128).contains(&verifier.len())
-                        && is_same_secret(&hash, &request.challenge)
-                });
-            // A wrong attempt is the last one.
-            if !is_right {
-                codes.remove(&code);
-                return Err(invalid());
-            }
-            given.used = Some(id.clone());
-            (request.clone(), given.person.clone())
+            Some(Use::Wrong) | None => return Err(invalid()),
         };
+        self.waiting
+            .regroup_code(&mut person, given)
+            .map_err(|_| EndpointError::unavailable())?;
         let claims = person.claims.clone();
         let grant = Grant {
             id,

@@ -6,6 +6,7 @@
 
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -22,6 +23,7 @@ use crate::files;
 use crate::identity::jwt_crypto::install;
 use crate::identity::tokens::{Stamp, TokenFile, now};
 use crate::secret::{Secret, random_bytes};
+use crate::store::{Kind, Records, Table};
 
 /// The name of the file.
 const FILE: &str = "keys.json";
@@ -45,11 +47,21 @@ pub(crate) enum KeyFault {
     Open { path: PathBuf },
     #[error("another process is changing the file of keys `{}`; try again", path.display())]
     Locked { path: PathBuf },
+    #[error("the keys in the store cannot be used: {source}")]
+    Store { source: io::Error },
+    #[error(
+        "the keys in the store were sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`; `mcpzip token rotate-keys` makes new ones"
+    )]
+    Sealed,
 }
 
 /// The file of keys.
 #[derive(Debug, Clone)]
-pub(crate) struct KeyFile(PathBuf);
+pub(crate) struct KeyFile {
+    path: PathBuf,
+    /// The store, in which the keys are sealed, if replicas share them.
+    shared: Option<Arc<dyn Records>>,
+}
 
 /// The keys.
 pub(super) struct Keys {
@@ -66,7 +78,7 @@ struct Pair {
     public: Value,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
     version: u32,
@@ -74,7 +86,7 @@ struct Written {
     pairs: Vec<WrittenPair>,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenPair {
     id: String,
@@ -144,15 +156,21 @@ impl KeyFile {
     /// The file next to that of tokens.
     #[must_use]
     pub(crate) fn next_to(tokens: &TokenFile) -> Self {
-        Self(tokens.sibling(FILE))
+        Self {
+            path: tokens.sibling(FILE),
+            shared: tokens.shared().cloned(),
+        }
     }
 
     pub(super) fn stamp(&self) -> Stamp {
-        Stamp::of(&self.0)
+        match &self.shared {
+            None => Stamp::of(&self.path),
+            Some(shared) => Stamp::Shared(shared.stamp(Kind::IdentityKeys)),
+        }
     }
 
     fn failed(&self, source: io::Error) -> KeyFault {
-        let path = self.0.clone();
+        let path = self.path.clone();
         KeyFault::File { path, source }
     }
 
@@ -163,6 +181,14 @@ impl KeyFile {
             && !written.renew()
         {
             return self.keys(&written);
+        }
+        if let Some(shared) = &self.shared {
+            let renewed = change_shared(shared.as_ref(), |written| {
+                let mut written = written?.unwrap_or_else(Written::new);
+                written.renew();
+                Ok(written)
+            });
+            return self.keys(&renewed?);
         }
         let _lock = self.lock()?;
         let mut written = self.read()?.unwrap_or_else(Written::new);
@@ -176,8 +202,26 @@ impl KeyFile {
     /// # Errors
     /// When the file cannot be written.
     pub(crate) fn replace(&self) -> Result<(), KeyFault> {
+        if let Some(shared) = &self.shared {
+            return change_shared(shared.as_ref(), |_| Ok(Written::new())).map(drop);
+        }
         let _lock = self.lock()?;
         self.write(&Written::new())
+    }
+
+    /// Takes the keys of `files` into the store, if it has none.
+    ///
+    /// # Errors
+    /// When the file cannot be read, or the store cannot be written.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn take_over(&self, files: &Self) -> Result<(), KeyFault> {
+        let (Some(written), Some(shared)) = (files.read()?, &self.shared) else {
+            return Ok(());
+        };
+        change_shared(shared.as_ref(), |known| {
+            Ok(known?.unwrap_or_else(|| written.clone()))
+        })
+        .map(drop)
     }
 
     /// The reason why the keys of an existing file cannot be used.
@@ -188,14 +232,19 @@ impl KeyFile {
     }
 
     fn lock(&self) -> Result<FileLock, KeyFault> {
-        let path = || self.0.clone();
-        let lock = FileLock::acquire(&self.0).map_err(|source| self.failed(source))?;
+        let path = || self.path.clone();
+        let lock = FileLock::acquire(&self.path).map_err(|source| self.failed(source))?;
         lock.ok_or_else(|| KeyFault::Locked { path: path() })
     }
 
     fn read(&self) -> Result<Option<Written>, KeyFault> {
-        let path = || self.0.clone();
-        let bytes = match files::read_regular(&self.0, LARGEST) {
+        let path = || self.path.clone();
+        if let Some(shared) = &self.shared {
+            let table = shared.all(Kind::IdentityKeys);
+            let table = table.map_err(|source| KeyFault::Store { source })?;
+            return read_shared(shared.as_ref(), &table);
+        }
+        let bytes = match files::read_regular(&self.path, LARGEST) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(source) => return Err(self.failed(source)),
@@ -203,7 +252,7 @@ impl KeyFile {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let metadata = std::fs::metadata(&self.0);
+            let metadata = std::fs::metadata(&self.path);
             let mode = metadata.map(|metadata| metadata.permissions().mode());
             if mode.is_ok_and(|mode| mode & 0o077 != 0) {
                 return Err(KeyFault::Open { path: path() });
@@ -219,12 +268,12 @@ impl KeyFile {
 
     fn write(&self, written: &Written) -> Result<(), KeyFault> {
         let text = serde_json::to_vec_pretty(written).map_err(|error| self.failed(error.into()))?;
-        files::replace(&self.0, &[&text, b"\n"]).map_err(|source| self.failed(source))
+        files::replace(&self.path, &[&text, b"\n"]).map_err(|source| self.failed(source))
     }
 
     fn keys(&self, written: &Written) -> Result<Keys, KeyFault> {
         let damaged = || KeyFault::Damaged {
-            path: self.0.clone(),
+            path: self.path.clone(),
         };
         let pair = |pair: &WrittenPair| {
             let pkcs8 = pair.pkcs8.0.expose();
@@ -253,6 +302,37 @@ impl KeyFile {
             _ => Err(damaged()),
         }
     }
+}
+
+/// The keys among the records of the store.
+fn read_shared(shared: &dyn Records, table: &Table) -> Result<Option<Written>, KeyFault> {
+    let Some(sealed) = table.get(FILE) else {
+        return Ok(None);
+    };
+    let plain = shared.open(FILE, sealed).ok_or(KeyFault::Sealed)?;
+    let written = serde_json::from_slice(&plain).ok();
+    let written = written.filter(|written: &Written| written.version == 1);
+    written.map(Some).ok_or_else(|| KeyFault::Store {
+        source: io::Error::other("another version of mcpzip wrote them"),
+    })
+}
+
+/// Replaces the keys in the store by what `change` makes of them, and returns those.
+fn change_shared(
+    shared: &dyn Records,
+    change: impl Fn(Result<Option<Written>, KeyFault>) -> Result<Written, KeyFault>,
+) -> Result<Written, KeyFault> {
+    let mut outcome = Err(KeyFault::Sealed);
+    let write = shared.change(Kind::IdentityKeys, &mut |table| {
+        outcome = change(read_shared(shared, table));
+        let Ok(written) = &outcome else {
+            return Vec::new();
+        };
+        let plain = serde_json::to_vec(written).expect("texts and numbers are JSON");
+        vec![(FILE.to_owned(), Some(shared.seal(FILE, &plain)))]
+    });
+    write.map_err(|source| KeyFault::Store { source })?;
+    outcome
 }
 
 impl Keys {

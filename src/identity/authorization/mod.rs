@@ -14,13 +14,14 @@ mod keys;
 mod page;
 mod provider;
 mod request;
+mod waiting;
 mod window;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::{Mutex, RwLock};
+use parking_lot::RwLock;
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -31,12 +32,12 @@ use super::tokens::{
 };
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
-use crate::sealing::{Key, Sealed};
 use crate::secret::{is_same_secret, random_token};
 use client::{Client, ClientFault, Documents, NOT_NOW};
 use keys::Keys;
 use provider::{Login, Provider};
 use request::{Refused, Request, redirect_to};
+use waiting::{By, Code, Consent, Person, Waiting};
 
 pub(crate) use keys::KeyFile;
 pub(crate) use request::Fields;
@@ -49,10 +50,6 @@ const LOGIN: &str = "login at the provider";
 
 /// How long a person has for the login, and for the consent.
 const FLOW: Duration = Duration::from_secs(600);
-
-/// The most questions for consent that wait: of one person, and of all.
-const MOST_OF_ONE: usize = 10;
-const MOST: usize = 1000;
 
 /// How long a browser that accepted an invitation is its person's, in seconds.
 pub(crate) const BROWSER: u64 = 180 * 24 * 60 * 60;
@@ -68,10 +65,7 @@ pub(crate) struct AuthorizationServer {
     keys: RwLock<KeyState>,
     provider: Option<Provider>,
     documents: Documents,
-    /// Encrypts logins in progress, which are kept nowhere: anyone can begin one. Those of an earlier run have ended.
-    login_key: Key,
-    consents: Mutex<HashMap<String, Consent>>,
-    codes: Mutex<HashMap<String, Code>>,
+    waiting: Waiting,
 }
 
 #[derive(Debug)]
@@ -94,33 +88,6 @@ struct AtProvider {
     login: Login,
 }
 
-/// A person who is asked for consent.
-#[derive(Debug)]
-struct Consent {
-    request: Request,
-    /// The hash of the secret of the browser in which it began.
-    browser: String,
-    begun: Instant,
-    person: Person,
-    /// The proof that the form came from the page.
-    proof: String,
-}
-
-/// A person, and by what they are known.
-#[derive(Debug, Clone)]
-struct Person {
-    claims: Claims,
-    by: By,
-}
-
-#[derive(Debug, Clone)]
-enum By {
-    /// The browser with this id, in which they accepted an invitation.
-    Browser(String),
-    /// A login at the provider, for an authorization that began then.
-    Login(u64),
-}
-
 impl Person {
     /// Whether no revocation has ended that by which they are known.
     fn is_known(&self, people: &People) -> bool {
@@ -132,16 +99,6 @@ impl Person {
             }
         }
     }
-}
-
-/// A code that was given.
-#[derive(Debug)]
-struct Code {
-    request: Request,
-    person: Person,
-    given: Instant,
-    /// The grant that it was changed into.
-    used: Option<String>,
 }
 
 /// The answer to a browser.
@@ -246,6 +203,7 @@ impl AuthorizationServer {
     pub(super) fn new(options: Options, file: TokenFile) -> Self {
         install();
         let key_file = KeyFile::next_to(&file);
+        let shared = file.shared().cloned();
         let state = KeyState {
             stamp: Stamp::none(),
             looked: None,
@@ -260,9 +218,7 @@ impl AuthorizationServer {
             file,
             keys: RwLock::new(state),
             documents: Documents::new(),
-            login_key: Key::random(),
-            consents: Mutex::default(),
-            codes: Mutex::default(),
+            waiting: Waiting::new(shared),
         };
         server.renew();
         server
@@ -276,12 +232,7 @@ impl AuthorizationServer {
 
     /// Reads the keys again if their file has changed, renews them when they are old, and forgets what has ended.
     pub(super) fn renew(&self) {
-        self.consents
-            .lock()
-            .retain(|_, consent| consent.begun.elapsed() < FLOW);
-        self.codes
-            .lock()
-            .retain(|_, code| code.given.elapsed() < CODE * 2);
+        self.waiting.tidy();
         let is_due = {
             let state = self.keys.read();
             let is_old = state.looked.is_none_or(|looked| looked.elapsed() > LOOK);
@@ -396,12 +347,12 @@ impl AuthorizationServer {
         let cookie = browser.is_none().then(random_secret);
         let secret = browser.or(cookie.as_deref()).unwrap_or_default();
         let known = self.known(&tokens, secret).map(|known| Person {
-            claims: known.claims(),
+            claims: known.claims().into(),
             by: By::Browser(known.id.clone()),
         });
         let browser = sha256(secret);
         let answer = match (known, &self.provider) {
-            (Some(person), _) if !is_entitled(&person.claims) => {
+            (Some(person), _) if !is_entitled(&(&person.claims).into()) => {
                 return Visit::not_entitled(&person.claims.name);
             }
             (Some(person), _) => match self.ask(request, browser, person) {
@@ -439,14 +390,12 @@ impl AuthorizationServer {
     }
 
     fn sealed(&self, at_provider: &AtProvider) -> String {
-        let plain = serde_json::to_vec(at_provider).expect("texts and numbers are JSON");
-        self.login_key.seal(LOGIN, &plain).to_text()
+        self.waiting.seal(LOGIN, at_provider)
     }
 
     /// The person at the provider whose login has this `state`, if it began in this browser.
     fn returned(&self, state: &str, browser: &str) -> Option<AtProvider> {
-        let plain = self.login_key.open(LOGIN, &Sealed::parse(state)?)?;
-        let returned: AtProvider = serde_json::from_slice(&plain).ok()?;
+        let returned: AtProvider = self.waiting.open(LOGIN, state)?;
         let is_theirs = is_same_secret(&returned.browser, &sha256(browser));
         let age = now().checked_sub(returned.since)?;
         (is_theirs && age < FLOW.as_secs()).then_some(returned)
@@ -479,7 +428,7 @@ impl AuthorizationServer {
         };
         let person = match provider.end(&returned.login, code, fields.get("iss")).await {
             Ok(claims) => Person {
-                claims,
+                claims: claims.into(),
                 by: By::Login(returned.since),
             },
             Err(error) => {
@@ -487,12 +436,12 @@ impl AuthorizationServer {
                 return denied("server_error");
             }
         };
-        if self.regroup(&person.claims).is_err() {
+        if self.regroup((&person.claims).into()).await.is_err() {
             return Visit::unavailable();
         }
         let event = format!("{} logged in at the provider", person.claims.name);
         let event = (person.claims.identity.clone(), event);
-        if !is_entitled(&person.claims) {
+        if !is_entitled(&(&person.claims).into()) {
             return Visit {
                 event: Some(event),
                 ..Visit::not_entitled(&person.claims.name)
@@ -508,33 +457,37 @@ impl AuthorizationServer {
     }
 
     /// Gives all that a person has let in before the groups of the latest login.
-    fn regroup(&self, claims: &Claims) -> Result<(), EndpointError> {
-        let regroup = |person: &mut Person| {
-            if person.claims.account() == claims.account() {
-                person.claims.groups.clone_from(&claims.groups);
-            }
+    async fn regroup(&self, claims: Claims) -> Result<(), EndpointError> {
+        let (file, waiting) = (self.file.clone(), self.waiting.clone());
+        let work = move || {
+            waiting
+                .regroup(&claims)
+                .map_err(|_| EndpointError::unavailable())?;
+            let is_other = |grant: &Grant| {
+                grant.claims().account() == claims.account() && grant.groups != claims.groups
+            };
+            let regrouped = file.read().and_then(|tokens| {
+                if !tokens.people().grants.iter().any(is_other) {
+                    return Ok(());
+                }
+                file.change_people(|people| {
+                    let all = people.grants.iter_mut();
+                    all.filter(|grant| is_other(grant))
+                        .for_each(|grant| grant.groups.clone_from(&claims.groups));
+                })
+            });
+            regrouped.map_err(|error| {
+                tracing::error!(%error, "no person can log in");
+                EndpointError::unavailable()
+            })
         };
-        for consent in self.consents.lock().values_mut() {
-            regroup(&mut consent.person);
+        match self.file.shared() {
+            None => work(),
+            // The store may let it wait.
+            Some(_) => tokio::task::spawn_blocking(work)
+                .await
+                .unwrap_or_else(|_| Err(EndpointError::unavailable())),
         }
-        for code in self.codes.lock().values_mut() {
-            regroup(&mut code.person);
-        }
-        let is_other = |grant: &Grant| {
-            grant.claims().account() == claims.account() && grant.groups != claims.groups
-        };
-        let tokens = self.file.read().map_err(|error| {
-            tracing::error!(%error, "no person can log in");
-            EndpointError::unavailable()
-        })?;
-        if tokens.people().grants.iter().any(is_other) {
-            self.change(|people| {
-                let all = people.grants.iter_mut();
-                all.filter(|grant| is_other(grant))
-                    .for_each(|grant| grant.groups.clone_from(&claims.groups));
-            })?;
-        }
-        Ok(())
     }
 
     /// Whether the provider of a grant still is the one at which people log in. An invitation has none.
@@ -551,17 +504,12 @@ impl AuthorizationServer {
         else {
             return Visit::stray();
         };
-        let consent = {
-            let mut consents = self.consents.lock();
-            let is_theirs = consents.get(id).is_some_and(|consent| {
-                is_same_secret(&consent.proof, shown)
-                    && is_same_secret(&consent.browser, &sha256(browser))
-                    && consent.begun.elapsed() < FLOW
-            });
-            match is_theirs {
-                true => consents.remove(id),
-                false => None,
-            }
+        let taken = self.waiting.take(id, |consent| {
+            is_same_secret(&consent.proof, shown)
+                && is_same_secret(&consent.browser, &sha256(browser))
+        });
+        let Ok(consent) = taken else {
+            return Visit::unavailable();
         };
         let Some(Consent {
             request, person, ..
@@ -596,10 +544,12 @@ impl AuthorizationServer {
         let given = Code {
             request,
             person,
-            given: Instant::now(),
+            given: now(),
             used: None,
         };
-        self.codes.lock().insert(sha256(&code), given);
+        if self.waiting.keep_code(sha256(&code), given).is_err() {
+            return Visit::unavailable();
+        }
         Visit {
             event,
             ..Visit::of(self.back(&redirect, state.as_deref(), Ok(&code)))
@@ -714,7 +664,7 @@ impl AuthorizationServer {
 
     /// The page that asks a person for consent; `None` if too many are being asked.
     fn ask(&self, request: Request, browser: String, person: Person) -> Option<Answer> {
-        let (id, proof) = (random_token(), random_token());
+        let proof = random_token();
         let mut facts = Vec::new();
         if let Some(host) = &request.client.host {
             facts.push(("The client is described by", host.clone()));
@@ -724,36 +674,18 @@ impl AuthorizationServer {
             let scopes: Vec<&str> = request.scopes.iter().map(String::as_str).collect();
             facts.push(("It asks for", scopes.join(", ")));
         }
-        let name = &person.claims.name;
-        let mut page = page::consent(&request.client.name, name, &facts, (&id, &proof));
-        page.leads_to = Some(source_of(&request.redirect));
-        let consent = Consent {
+        let (client, name) = (request.client.name.clone(), person.claims.name.clone());
+        let source = source_of(&request.redirect);
+        let id = self.waiting.keep(Consent {
             request,
             browser,
-            begun: Instant::now(),
+            begun: now(),
             person,
-            proof,
-        };
-        self.keep(id, consent).then_some(Answer::Page(page))
-    }
-
-    /// Keeps a question for consent. A person who has many loses the oldest. Returns whether there was room.
-    fn keep(&self, id: String, consent: Consent) -> bool {
-        let mut consents = self.consents.lock();
-        let identity = &consent.person.claims.identity;
-        let theirs = consents
-            .iter()
-            .filter(|(_, one)| one.person.claims.identity == *identity);
-        if theirs.clone().count() >= MOST_OF_ONE {
-            let oldest = theirs.min_by_key(|(_, one)| one.begun);
-            let oldest = oldest.map(|(id, _)| id.clone());
-            oldest.map(|id| consents.remove(&id));
-        }
-        if consents.len() >= MOST {
-            return false;
-        }
-        consents.insert(id, consent);
-        true
+            proof: proof.clone(),
+        })?;
+        let mut page = page::consent(&client, &name, &facts, (&id, &proof));
+        page.leads_to = Some(source);
+        Some(Answer::Page(page))
     }
 
     /// The redirect back to a client, with a code or an error.

@@ -8,6 +8,7 @@ use std::path::Path;
 use super::lock::lock_file;
 use super::store::written_name;
 use crate::files;
+use crate::store::Records;
 
 /// Removes the logins of these accounts, which are files of `directory`. Returns their number.
 ///
@@ -43,6 +44,32 @@ pub(crate) async fn forget(directory: &Path, accounts: &BTreeSet<String>) -> io:
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(error),
             }
+        }
+    }
+    Ok(removed)
+}
+
+/// Removes the logins of these accounts from the store. Returns their number.
+///
+/// # Errors
+/// When the store does not answer.
+pub(crate) async fn forget_shared(
+    store: &dyn Records,
+    accounts: &BTreeSet<String>,
+) -> io::Result<usize> {
+    if accounts.is_empty() {
+        return Ok(0);
+    }
+    let mut removed = 0;
+    for (key, body) in store.logins().await? {
+        let is_of = |account: &String| written_name(&body, account).is_some_and(|own| own == key);
+        if accounts.iter().any(is_of) {
+            // A replica that renews the login would write it again.
+            let lease = store.lease_login(&key).await?;
+            let saved = store.save_login(&lease, None).await;
+            store.release_login(lease);
+            saved?;
+            removed += 1;
         }
     }
     Ok(removed)

@@ -38,6 +38,7 @@ mod public_document;
 mod refusal;
 mod scopes;
 mod session;
+mod shared;
 mod store;
 mod stored_secret;
 mod token;
@@ -50,12 +51,13 @@ pub(crate) use error::LoginError;
 pub(super) use exchange::{Exchange, Exchanges};
 pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 #[cfg(feature = "cli")]
-pub(crate) use forgetting::forget;
+pub(crate) use forgetting::{forget, forget_shared};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
 pub(crate) use place::{LoginPlace, Place};
 pub(crate) use public_document::{Unfetched, public_document};
 pub(super) use session::TokenSource;
+pub(crate) use shared::SharedLogins;
 pub(crate) use vault::{OwnKey, Vault};
 
 /// The directory of people's logins, below that of the logins.

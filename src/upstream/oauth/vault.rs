@@ -14,7 +14,7 @@ use tokio::sync::{Mutex, oneshot};
 use super::error::{LoginError, VaultError};
 use super::lock::lock_file;
 use super::place::{Place, Records};
-use crate::config::{Credentials, Environment, env};
+use crate::config::{Credentials, Environment};
 use crate::files;
 use crate::keychain::Keychain;
 use crate::sealing::{Key, Sealed};
@@ -63,6 +63,8 @@ enum State {
 pub(crate) struct OwnKey {
     /// The value of the variable.
     pub(crate) given: Option<Secret<String>>,
+    /// The name of the variable.
+    pub(crate) variable: &'static str,
     pub(crate) path: PathBuf,
 }
 
@@ -89,6 +91,17 @@ impl Vault {
             state,
             has_warned,
         }
+    }
+
+    /// The vault of logins in the store of replicas, which are always encrypted, with its keys.
+    #[must_use]
+    pub(crate) fn of_store(place: Place, keys: Secret<String>, tasks: Tasks) -> Self {
+        let key = OwnKey {
+            given: Some(keys),
+            variable: "MCPZIP_STORE_KEY",
+            path: PathBuf::new(),
+        };
+        Self::of_people(place, key, tasks)
     }
 
     /// The vault of people's logins, which are always encrypted, with `key`.
@@ -225,7 +238,7 @@ impl OwnKey {
     /// Its place, in words.
     fn place(&self) -> String {
         match self.given {
-            Some(_) => format!("`{}`", env::LOGIN_KEY.name),
+            Some(_) => format!("`{}`", self.variable),
             None => format!("`{}`", self.path.display()),
         }
     }

@@ -21,7 +21,7 @@ const URL: &str = "https://mcp.example.com";
 const REDIRECT: &str = "http://127.0.0.1:3333/callback";
 const VERIFIER: &str = "a-verifier-of-at-least-forty-three-characters-is-here";
 
-fn with_server(more: &Value) -> Setup {
+pub(crate) fn with_server(more: &Value) -> Setup {
     let mut server = json!({ "url": URL });
     server
         .as_object_mut()
@@ -35,7 +35,7 @@ fn with_server(more: &Value) -> Setup {
 }
 
 /// A request as a proxy in front passes it on.
-fn call(gateway: &Gateway, method: &str, path: &str) -> Call {
+pub(crate) fn call(gateway: &Gateway, method: &str, path: &str) -> Call {
     gateway.call(method, path).header("Host", "mcp.example.com")
 }
 
@@ -59,7 +59,7 @@ fn register(gateway: &Gateway, redirects: &[&str]) -> Answer {
 }
 
 #[track_caller]
-fn registered(gateway: &Gateway) -> String {
+pub(crate) fn registered(gateway: &Gateway) -> String {
     let answer = register(gateway, &[REDIRECT]);
     assert_eq!(answer.status, 201, "{answer:?}");
     json_of(&answer)["client_id"].as_str().unwrap().to_owned()
@@ -67,7 +67,7 @@ fn registered(gateway: &Gateway) -> String {
 
 /// A browser with its cookies.
 #[derive(Default)]
-struct Browser {
+pub(crate) struct Browser {
     cookies: BTreeMap<String, String>,
 }
 
@@ -94,7 +94,7 @@ impl Browser {
 
     /// Opens the invitation at `link` and accepts it.
     #[track_caller]
-    fn accept(&mut self, gateway: &Gateway, link: &str) -> Answer {
+    pub(crate) fn accept(&mut self, gateway: &Gateway, link: &str) -> Answer {
         let path = link.strip_prefix(URL).expect("it is a link of this server");
         let page = self.send(call(gateway, "GET", path));
         assert_eq!(page.status, 200, "{page:?}");
@@ -104,13 +104,13 @@ impl Browser {
 
     /// Asks for a code; the answer to the request.
     #[track_caller]
-    fn authorize(&mut self, gateway: &Gateway, changes: &[(&str, &str)]) -> Answer {
+    pub(crate) fn authorize(&mut self, gateway: &Gateway, changes: &[(&str, &str)]) -> Answer {
         self.send(call(gateway, "GET", &authorize_path(changes)))
     }
 
     /// Consents on a page, and returns the members of the redirect.
     #[track_caller]
-    fn consent(
+    pub(crate) fn consent(
         &mut self,
         gateway: &Gateway,
         page: &Answer,
@@ -168,13 +168,13 @@ fn members(location: &str) -> BTreeMap<String, String> {
     members
 }
 
-fn invite(setup: &Setup, arguments: &[&str]) -> String {
+pub(crate) fn invite(setup: &Setup, arguments: &[&str]) -> String {
     let made = setup.run(&[&["token", "invite"], arguments].concat());
     made.code(0).stdout.trim().to_owned()
 }
 
 #[track_caller]
-fn exchange(gateway: &Gateway, client: &str, code: &str) -> Answer {
+pub(crate) fn exchange(gateway: &Gateway, client: &str, code: &str) -> Answer {
     let fields = [
         ("grant_type", "authorization_code"),
         ("code", code),
@@ -187,7 +187,7 @@ fn exchange(gateway: &Gateway, client: &str, code: &str) -> Answer {
 }
 
 #[track_caller]
-fn refresh(gateway: &Gateway, client: &str, token: &str) -> Answer {
+pub(crate) fn refresh(gateway: &Gateway, client: &str, token: &str) -> Answer {
     let fields = [
         ("grant_type", "refresh_token"),
         ("refresh_token", token),
@@ -198,7 +198,7 @@ fn refresh(gateway: &Gateway, client: &str, token: &str) -> Answer {
 
 /// The access and the refresh token of an answer.
 #[track_caller]
-fn tokens(answer: &Answer) -> (String, String) {
+pub(crate) fn tokens(answer: &Answer) -> (String, String) {
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("cache-control"), "no-store");
     let body = json_of(answer);

@@ -2,7 +2,7 @@
 
 #[cfg(unix)]
 mod always;
-mod authorization;
+pub(crate) mod authorization;
 mod cost;
 mod crowds;
 mod forwarded;
@@ -28,7 +28,7 @@ struct Session {
 }
 
 /// Two servers, profiles of each, and roles for them.
-fn setup() -> Setup {
+pub(crate) fn setup() -> Setup {
     let git = Server::new()
         .tool("log", [answer("the log")])
         .tool("push", [answer("pushed")])
@@ -71,7 +71,7 @@ fn roles() -> Value {
 
 /// Makes a token by the command.
 #[track_caller]
-fn token(setup: &Setup, arguments: &[&str]) -> String {
+pub(crate) fn token(setup: &Setup, arguments: &[&str]) -> String {
     let made = setup.run(&[&["token", "create"], arguments].concat());
     made.code(0).stdout.trim().to_owned()
 }
@@ -99,7 +99,7 @@ fn said(call: Call) -> String {
 
 /// The answer to a call of a tool of a server.
 #[track_caller]
-fn execute(gateway: &Gateway, tool: &str, token: &str) -> String {
+pub(crate) fn execute(gateway: &Gateway, tool: &str, token: &str) -> String {
     said(gateway.modern_execute(tool, "").by(token))
 }
 

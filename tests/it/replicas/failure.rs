@@ -124,7 +124,7 @@ fn replicas_are_killed_and_only_calls_in_flight_fail() {
         Some(minutes) => (Duration::from_secs(60 * minutes), 200),
         None => (Duration::from_secs(25), 24),
     };
-    let Some(mut cluster) = Cluster::start(3, &[], configure) else {
+    let Some(mut cluster) = Cluster::start_alone(3, configure) else {
         return;
     };
     let balanced = cluster.balanced();
@@ -154,9 +154,9 @@ fn replicas_are_killed_and_only_calls_in_flight_fail() {
             thread::sleep(Duration::from_millis(500));
             if !is_restarted && begun.elapsed() > time / 3 {
                 is_restarted = true;
-                cluster.database.control("stop");
+                cluster.stop_database();
                 thread::sleep(Duration::from_secs(2));
-                cluster.database.control("start");
+                cluster.start_database();
             }
             cluster.replicas[next % 3].start();
             next += 1;

@@ -7,9 +7,7 @@ use serde_json::json;
 
 use super::cluster::{Cluster, form, settle};
 use crate::support::gateway::Gateway;
-use crate::support::script::{
-    answer, ask, await_cancel, change_tools, line, note, result, sleep,
-};
+use crate::support::script::{answer, ask, await_cancel, change_tools, line, note, result, sleep};
 use crate::support::{Server, Setup, until};
 
 const UPDATED: &str =
@@ -204,7 +202,7 @@ fn subscriptions_and_the_stream_belong_to_the_session_not_to_a_replica() {
     assert_eq!(level.message().result(), "{}");
     settle();
     let known = "select string_agg(encode(body, 'escape'), '') from session";
-    assert_eq!(cluster.database.ask(known), r#"{"log_level":"error"}"#);
+    assert_eq!(cluster.database.run(known), r#"{"log_level":"error"}"#);
 }
 
 #[test]
@@ -270,10 +268,13 @@ fn a_replica_that_stops_loses_nothing() {
 
 #[test]
 fn without_the_database_what_needs_it_not_goes_on() {
-    let Some(cluster) = start() else { return };
+    let Some(mut cluster) = Cluster::start_alone(3, configure) else {
+        return;
+    };
     let session = cluster.at(0).session();
-    let at = |number: usize| session.at(cluster.at(number).address());
-    cluster.database.control("stop");
+    let addresses = [0, 1, 2].map(|number| cluster.at(number).address());
+    let at = |number: usize| session.at(addresses[number]);
+    cluster.stop_database();
     for number in 0..3 {
         let said = at(number).execute(1, "fake__who", "").send();
         assert_eq!(said.message().text(), format!("replica {number}"));
@@ -294,7 +295,7 @@ fn without_the_database_what_needs_it_not_goes_on() {
         "{text}"
     );
     assert_eq!(at(1).delete().status, 503);
-    cluster.database.control("start");
+    cluster.start_database();
     until("the store to be used again", || {
         let answer = at(0)
             .request(3, "resources/subscribe", r#"{"uri":"test:a"}"#)

@@ -16,6 +16,8 @@ pub(crate) mod keyring;
 pub(crate) mod message;
 #[cfg(target_os = "linux")]
 pub(crate) mod notifications;
+#[cfg(all(feature = "postgres", target_os = "linux"))]
+pub(crate) mod postgres;
 pub(crate) mod process;
 pub(crate) mod program;
 pub(crate) mod proxy;

@@ -49,11 +49,6 @@ pub(crate) enum StoreError {
         /// The problem.
         problem: String,
     },
-    /// A sealed value that no key opens.
-    #[error(
-        "a value of the store was sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`, or was changed"
-    )]
-    Sealed,
     /// A value that cannot be read.
     #[error("a value of the store cannot be read: {0}")]
     Damaged(String),

@@ -1,5 +1,7 @@
 //! The replicas that serve clients, and whether they live.
 
+#![allow(dead_code, reason = "replicas that talk to each other use it")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -55,3 +55,42 @@ create table answer (
     primary key (stream, sequence)
 );
 create index answer_by_expiry on answer (expires);
+
+-- What ends soon and is used once: codes, questions for consent.
+create table ticket (
+    kind text not null,
+    key text not null,
+    body bytea not null,
+    expires timestamptz not null,
+    primary key (kind, key)
+);
+create index ticket_by_expiry on ticket (expires);
+
+-- Logins at servers, sealed. A replica that changes one has its lease, with a fence.
+create table login (
+    key text primary key,
+    body bytea,
+    version bigint not null default 0,
+    renewer text,
+    renew_until timestamptz,
+    changed timestamptz not null default now()
+);
+
+-- The audit logs of all replicas. A line has the hash of the one before it in its chain.
+create table audit (
+    day date not null,
+    chain text not null,
+    place bigint not null,
+    line text not null,
+    primary key (day, chain, place)
+);
+
+-- The calls of limits that replicas count together. They may be lost with a crash, as they are soon.
+create unlogged table allowance (
+    key text not null,
+    period bigint not null,
+    used bigint not null,
+    granted bigint not null,
+    ends timestamptz not null,
+    primary key (key, period)
+);

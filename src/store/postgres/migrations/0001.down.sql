@@ -1,3 +1,7 @@
+drop table allowance;
+drop table audit;
+drop table login;
+drop table ticket;
 drop table answer;
 drop table home;
 drop table session;

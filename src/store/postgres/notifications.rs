@@ -17,7 +17,7 @@ use super::{GIVEN_UP, Inner, ReplicaId, Store, StoreError};
 const CHANNEL: &str = "mcpzip";
 
 /// The time between two checks of the connection that listens.
-const CHECK: Duration = Duration::from_secs(5);
+const CHECK: Duration = Duration::from_secs(2);
 
 /// The time between two attempts to listen again.
 const AGAIN: Duration = Duration::from_millis(250);
@@ -79,20 +79,23 @@ async fn listen(store: Weak<Inner>) {
         match opening.await {
             Ok((client, task)) => {
                 if let Some(inner) = store.upgrade() {
-                    // It fails if nobody receives.
+                    // It fails without receivers.
                     let _ = inner.signals.send(Signal::Reread);
                 }
-                while !task.is_finished() {
-                    tokio::time::sleep(CHECK.min(AGAIN)).await;
-                    if store.strong_count() == 0 {
-                        return;
+                let mut task = task;
+                loop {
+                    let Some(inner) = store.upgrade() else { return };
+                    inner.mirrors.hears();
+                    drop(inner);
+                    if tokio::time::timeout(CHECK, &mut task).await.is_ok() {
+                        break;
                     }
                     let check = tokio::time::timeout(GIVEN_UP, client.simple_query(""));
                     if !matches!(check.await, Ok(Ok(_))) {
+                        task.abort();
                         break;
                     }
                 }
-                task.abort();
                 tracing::debug!("the store's notifications are interrupted");
             }
             Err(error) => tracing::debug!(%error, "the store's notifications cannot be received"),
@@ -132,7 +135,7 @@ impl Drive for Messages {
             match message {
                 Ok(AsyncMessage::Notification(notification)) => {
                     if let Some(signal) = parse(notification.payload()) {
-                        // It fails if nobody receives.
+                        // It fails without receivers.
                         let _ = self.0.send(signal);
                     }
                 }

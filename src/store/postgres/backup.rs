@@ -1,0 +1,160 @@
+//! Copies of what must last: one line of JSON for each record. Secrets stay sealed, so a copy needs the keys of the store to be of use.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::{Store, StoreError};
+
+/// The version of the form.
+const VERSION: u32 = 1;
+
+/// A line of a copy.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
+pub(crate) enum Copied {
+    /// The first line.
+    Store {
+        /// The version of the form.
+        version: u32,
+    },
+    /// A record.
+    Record {
+        /// Its kind.
+        kind: String,
+        /// Its key.
+        key: String,
+        /// Its body in base64.
+        body: String,
+    },
+    /// A login.
+    Login {
+        /// Its key.
+        key: String,
+        /// Its body in base64.
+        body: String,
+    },
+}
+
+/// What a store has.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Contents {
+    /// The number of records of each kind.
+    pub(crate) records: BTreeMap<String, i64>,
+    /// The number of logins.
+    pub(crate) logins: i64,
+    /// The number of lines of audit logs.
+    pub(crate) audit_lines: i64,
+}
+
+impl Store {
+    /// What the store has.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn contents(&self) -> Result<Contents, StoreError> {
+        let kinds = "select kind, count(*) from record where body is not null group by kind";
+        let records = self.query(kinds, &[]).await?;
+        let logins = "select count(*) from login where body is not null";
+        let logins = self.query_opt(logins, &[]).await?;
+        // An estimate: counting all lines could take long.
+        let lines =
+            "select greatest(reltuples, 0)::bigint from pg_class where oid = 'audit'::regclass";
+        let lines = self.query_opt(lines, &[]).await?;
+        let number = |row: Option<tokio_postgres::Row>| row.map_or(0, |row| row.get(0));
+        Ok(Contents {
+            records: records.iter().map(|row| (row.get(0), row.get(1))).collect(),
+            logins: number(logins),
+            audit_lines: number(lines),
+        })
+    }
+
+    /// A copy of the records and logins, without what ends soon and without audit logs.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn export(&self) -> Result<Vec<Copied>, StoreError> {
+        let mut all = vec![Copied::Store { version: VERSION }];
+        let records =
+            "select kind, key, body from record where body is not null order by kind, key";
+        for row in self.query(records, &[]).await? {
+            all.push(Copied::Record {
+                kind: row.get(0),
+                key: row.get(1),
+                body: STANDARD.encode(row.get::<_, Vec<u8>>(2)),
+            });
+        }
+        let logins = "select key, body from login where body is not null order by key";
+        for row in self.query(logins, &[]).await? {
+            all.push(Copied::Login {
+                key: row.get(0),
+                body: STANDARD.encode(row.get::<_, Vec<u8>>(1)),
+            });
+        }
+        Ok(all)
+    }
+
+    /// Puts a copy into the store, in one transaction. Returns the number of records and logins.
+    ///
+    /// # Errors
+    /// When the store has any already, unless they are replaced; when the copy cannot be read, or PostgreSQL does not answer.
+    pub(crate) async fn import(
+        &self,
+        copy: &[Copied],
+        replaces: bool,
+    ) -> Result<usize, StoreError> {
+        let Some((Copied::Store { version }, lines)) = copy.split_first() else {
+            return Err(damaged("it does not begin as a copy of a store"));
+        };
+        if *version != VERSION {
+            return Err(damaged("another version of mcpzip wrote it"));
+        }
+        let mut connection = self.connection().await?;
+        let transaction = connection.transaction().await?;
+        let there = "select exists (select from record where body is not null) or exists (select from login)";
+        let is_there: bool = transaction.query_one(there, &[]).await?.get(0);
+        if is_there && !replaces {
+            return Err(damaged(
+                "the store has records already; `--replace` removes them",
+            ));
+        }
+        // Replicas learn of a removed record by its number.
+        transaction
+            .batch_execute(
+                "update record set body = null, number = nextval('change_number'), changed = now(); delete from login",
+            )
+            .await?;
+        let decode = |body: &str| {
+            STANDARD
+                .decode(body)
+                .map_err(|_| damaged("a body is no base64"))
+        };
+        for line in lines {
+            match line {
+                Copied::Store { .. } => return Err(damaged("it has two beginnings")),
+                Copied::Record { kind, key, body } => {
+                    let body = decode(body)?;
+                    let write = "insert into record (kind, key, body) values ($1, $2, $3) on conflict (kind, key) do update \
+                        set body = excluded.body, number = nextval('change_number'), changed = now()";
+                    transaction.execute(write, &[kind, key, &body]).await?;
+                }
+                Copied::Login { key, body } => {
+                    let body = decode(body)?;
+                    let write = "insert into login (key, body) values ($1, $2)";
+                    transaction.execute(write, &[key, &body]).await?;
+                }
+            }
+        }
+        transaction.commit().await?;
+        for kind in crate::store::Kind::ALL {
+            self.notify("record", kind.name()).await?;
+        }
+        Ok(lines.len())
+    }
+}
+
+fn damaged(problem: &str) -> StoreError {
+    StoreError::Damaged(problem.to_owned())
+}

@@ -1,0 +1,121 @@
+//! PostgreSQL down, slow and back: what goes on, what fails in words, and what is not lost.
+
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+
+use super::{replica, wait_for};
+use crate::identities::{execute, token};
+use crate::support::postgres::{Database, Postgres};
+use crate::support::until;
+
+/// The lines of calls in the store.
+fn lines(database: &Database, of: &str) -> usize {
+    let count = format!("select count(*) from audit where line like '%{of}%'");
+    database.run(&count).parse().unwrap()
+}
+
+#[test]
+fn known_people_go_on_while_postgresql_is_down_and_no_line_is_lost() {
+    let Some(mut postgres) = Postgres::start() else {
+        return;
+    };
+    let database = postgres.create();
+    let setup = replica(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    postgres.stop();
+    for _ in 0..20 {
+        assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    }
+    until("the part that fails is named", || {
+        // Something has to ask for it.
+        let _ = execute(&gateway, "git__log", "mcpzip_unknown");
+        let ready = gateway.call("GET", "/readyz").send();
+        assert_eq!(ready.status, 200);
+        ready.body.contains(r#""failed":["store"]"#).then_some(())
+    });
+    let refused = setup
+        .run(&["token", "create", "bo", "--role", "dev"])
+        .code(4);
+    assert!(
+        refused.stderr.contains("PostgreSQL cannot be reached"),
+        "{refused:?}"
+    );
+    postgres.go_on();
+    let bo = token(&setup, &["bo", "--role", "dev"]);
+    wait_for(&gateway, "git__log", &bo, "200 the log");
+    until("all is well again", || {
+        let ready = gateway.call("GET", "/readyz").send();
+        (ready.body == r#"{"status":"ready"}"#).then_some(())
+    });
+    until("the lines arrive", || {
+        (lines(&database, "git__log") >= 22).then_some(())
+    });
+    // Each once: a line that is sent again is the same row.
+    let local = setup.run(&["audit", "--json"]).code(0).stdout;
+    let local = local
+        .lines()
+        .filter(|line| line.contains("git__log"))
+        .count();
+    until("no line is there twice", || {
+        (lines(&database, "git__log") == local).then_some(())
+    });
+}
+
+#[test]
+fn lines_of_a_killed_gateway_are_sent_by_the_next_one() {
+    let Some(mut postgres) = Postgres::start() else {
+        return;
+    };
+    let database = postgres.create();
+    let setup = replica(&database);
+    let mut gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    postgres.stop();
+    for _ in 0..10 {
+        assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    }
+    gateway.process().kill();
+    drop(gateway);
+    postgres.go_on();
+    let _gateway = setup.serve(&[]);
+    until("the lines arrive", || {
+        (lines(&database, "git__log") == 11).then_some(())
+    });
+}
+
+#[test]
+fn a_call_waits_for_no_store() {
+    let Some(postgres) = Postgres::start() else {
+        return;
+    };
+    let database = postgres.create();
+    let setup = replica(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    // It takes connections and answers nothing.
+    postgres.signal(Signal::STOP);
+    let begun = Instant::now();
+    for _ in 0..50 {
+        assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    }
+    let took = begun.elapsed();
+    // Each wait for the store would take two seconds.
+    assert!(took < Duration::from_secs(50), "{took:?}");
+    // One who is not known has an answer, too, in the end.
+    let begun = Instant::now();
+    let said = execute(&gateway, "git__log", "mcpzip_unknown");
+    assert!(said.starts_with("401"), "{said}");
+    assert!(
+        begun.elapsed() < Duration::from_secs(20),
+        "{:?}",
+        begun.elapsed()
+    );
+    postgres.signal(Signal::CONT);
+    let bo = token(&setup, &["bo", "--role", "dev"]);
+    wait_for(&gateway, "git__log", &bo, "200 the log");
+}
