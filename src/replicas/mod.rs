@@ -252,9 +252,7 @@ impl Replicas {
                 .write_session(session.to_owned(), body, change.to_json(), expires)
                 .await?;
             if written {
-                let mut known = self.known.lock();
-                known.changes.insert(session.to_owned(), Arc::new(change));
-                drop(known);
+                self.know(session, change);
                 self.tell_and_wait("session", session).await;
                 return Ok(());
             }
@@ -262,6 +260,11 @@ impl Replicas {
         Err(Unavailable(
             "the session is being changed at other replicas".to_owned(),
         ))
+    }
+
+    fn know(&self, session: &str, change: Change) {
+        let mut known = self.known.lock();
+        known.changes.insert(session.to_owned(), Arc::new(change));
     }
 
     /// Ends a session at all replicas.
@@ -272,9 +275,15 @@ impl Replicas {
         self.backing
             .end_session(session.to_owned(), expires)
             .await?;
-        self.known.lock().ended.insert(session.to_owned());
+        self.know_end(session);
         self.tell_and_wait("ended", session).await;
         Ok(())
+    }
+
+    fn know_end(&self, session: &str) {
+        let mut known = self.known.lock();
+        known.changes.remove(session);
+        known.ended.insert(session.to_owned());
     }
 
     /// Tells the other replicas that a client has cancelled a request, whose id is JSON.
@@ -302,17 +311,19 @@ impl Replicas {
 
     /// Tells the other replicas, and waits until the notification has come back: then it has come to the others, too, unless they are slow.
     async fn tell_and_wait(&self, topic: &'static str, session: &str) {
-        let (echo, heard) = oneshot::channel();
         let key = (topic.to_owned(), session.to_owned());
-        self.echoes
-            .lock()
-            .entry(key.clone())
-            .or_default()
-            .push(echo);
+        let heard = self.await_echo(key.clone());
         self.tell(topic, session.to_owned());
         // It may be lost with the connection.
         let _ = tokio::time::timeout(ECHO, heard).await;
         self.echoes.lock().remove(&key);
+    }
+
+    /// Resolves when the notification with this topic and text has come back.
+    fn await_echo(&self, key: (String, String)) -> oneshot::Receiver<()> {
+        let (echo, heard) = oneshot::channel();
+        self.echoes.lock().entry(key).or_default().push(echo);
+        heard
     }
 
     fn tell(&self, topic: &'static str, payload: String) {
@@ -456,11 +467,7 @@ impl Replicas {
                     return;
                 };
                 match &notice {
-                    Notice::Changed { session } if topic == "ended" => {
-                        let mut known = self.known.lock();
-                        known.changes.remove(session);
-                        known.ended.insert(session.clone());
-                    }
+                    Notice::Changed { session } if topic == "ended" => self.know_end(session),
                     Notice::Changed { session } => {
                         if let Err(error) = self.reread(session).await {
                             return tracing::debug!(%error, "a session cannot be read");
