@@ -151,6 +151,7 @@ impl AuthorizationServer {
             if let Some(used) = &given.used {
                 // The code was stolen by one of the two.
                 let identity = given.person.claims.identity.clone();
+                given.again = true;
                 return (Use::Again(used.clone(), identity), true);
             }
             let request = &given.request;
@@ -211,6 +212,7 @@ impl AuthorizationServer {
             turn: 1,
             turned: now(),
         };
+        let ended = grant.id.clone();
         let tokens = self.tokens(&grant, fields.get("client_id").unwrap_or_default(), keys);
         let event = format!("{} got tokens for {}", grant.client, grant.name);
         let event = (grant.identity.clone(), event);
@@ -228,6 +230,12 @@ impl AuthorizationServer {
             people.grants.push(grant);
             true
         })?;
+        // A second use may have come before the grant was there to be ended.
+        let again = self.waiting.use_code(&code, |given| (given.again, true));
+        if again.map_err(|_| EndpointError::unavailable())? == Some(true) {
+            self.end(&ended);
+            return Err(invalid());
+        }
         match is_known {
             true => Ok((tokens, Some(event))),
             false => Err(invalid()),

@@ -546,6 +546,7 @@ impl AuthorizationServer {
             person,
             given: now(),
             used: None,
+            again: false,
         };
         if self.waiting.keep_code(sha256(&code), given).is_err() {
             return Visit::unavailable();

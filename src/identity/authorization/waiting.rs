@@ -76,6 +76,8 @@ pub(super) struct Code {
     pub(super) given: u64,
     /// The grant that it was changed into.
     pub(super) used: Option<String>,
+    /// Whether it was shown once more after that.
+    pub(super) again: bool,
 }
 
 /// The groups of a person at their latest login.

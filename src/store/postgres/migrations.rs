@@ -84,7 +84,7 @@ impl Store {
             return Ok((before, before));
         }
         if wanted < 0 || wanted > LATEST || before.version > LATEST {
-            return Err(StoreError::NoSchema(wanted.min(before.version)));
+            return Err(StoreError::NoSchema(wanted));
         }
         step(&transaction, before.version, wanted).await?;
         let after = schema_of(transaction.query_opt(READ, &[]).await?.as_ref());
