@@ -49,7 +49,7 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
     let Some(replicas) = &shared.replicas else {
         return refusal::nothing_here();
     };
-    // Before the body is read, so that nobody else can have one kept in memory.
+    // Before the body is read, so that no stranger can have one kept in memory.
     let seal = request
         .headers()
         .get(SEAL)
