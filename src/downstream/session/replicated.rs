@@ -1,4 +1,4 @@
-//! A session that other replicas serve, too: what they are told, and what they tell.
+//! A session that other replicas serve, too: what they learn, and what they tell.
 
 use bytes::Bytes;
 use tokio_util::sync::CancellationToken;
