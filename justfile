@@ -55,10 +55,11 @@ python *ARGUMENTS:
 fuzz TARGET SECONDS="600":
     cargo +nightly fuzz run {{ TARGET }} -- -max_total_time={{ SECONDS }}
 
-# What takes hours: kills, load with faults, Miri, and each fuzz target for ten minutes.
+# What takes hours: kills, load with faults, replicas that are killed, Miri, and each fuzz target for ten minutes.
 endurance MINUTES="60":
     MCPZIP_TEST_KILLS=500 cargo test --locked --test it faults::kills
     MCPZIP_TEST_KILLS=100 cargo test --locked --test it daemon::load
+    MCPZIP_TEST_REPLICAS_MINUTES=5 cargo test --locked --test it replicas::failure
     cargo build --locked --release
     cargo run --locked --release -p mcpzip-bench -- soak --minutes {{ MINUTES }}
     MIRIFLAGS=-Zmiri-disable-isolation cargo +nightly miri test -p mcpzip-cli --lib -- mcp::

@@ -21,6 +21,7 @@ use crate::proxy::{
     Directories, ProcessMetric, ProcessMetrics, ProfileChoice, Progress, Proxies, Proxy, Request,
     SURFACES, SharedFigures, SharedLists, Start, counted,
 };
+use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
@@ -479,23 +480,56 @@ impl App {
     ) -> Result<(), http::Error> {
         self.proxies.free_stdout();
         let tracer = self.begin();
-        let outcome = match http::Server::bind(options).await {
-            Ok(server) => {
+        let bound = async {
+            let server = http::Server::bind(options).await?;
+            let replicas = self.replicas(&server).await?;
+            Ok((server, replicas))
+        };
+        let outcome = match bound.await {
+            Ok((server, replicas)) => {
                 self.report_start(&server.url());
                 listening(&server.url());
                 let (proxies, tasks) = (self.proxies.clone(), &self.tasks);
                 let state = self.session.environment.state(&self.paths.state_dir);
-                let running = server.start(proxies, tasks, &state, Some(pages));
+                let others = replicas.clone();
+                let running = server.start(proxies, tasks, &state, Some(pages), others);
                 // Listing need not wait for a handshake here.
                 self.proxy.inventory.release();
                 let signal = shutdown::signal().await;
                 running.drain(shutdown::signal()).await;
+                if let Some(replicas) = replicas {
+                    replicas.retire().await;
+                }
                 signal.map_err(|source| http::Error::Signals { source })
             }
             Err(error) => Err(error),
         };
         self.finish_traced(tracer, SHORT_FLUSH).await;
         outcome
+    }
+
+    /// The other replicas of the gateway, if it has a store.
+    async fn replicas(&self, server: &http::Server) -> Result<Option<Arc<Replicas>>, http::Error> {
+        #[cfg(not(feature = "postgres"))]
+        return Ok(None);
+        #[cfg(feature = "postgres")]
+        {
+            let shared = self.session.environment.store();
+            let Some(store) = shared.and_then(|shared| shared.database()) else {
+                return Ok(None);
+            };
+            let peer_url = server.peer_url()?;
+            let announced = store.announce(&peer_url, env!("CARGO_PKG_VERSION")).await;
+            announced.map_err(|error| http::Error::Store(error.to_string()))?;
+            tracing::info!(
+                id = store.id().as_str(),
+                peer_url,
+                "this is one of several replicas"
+            );
+            let backing = replicas::of_store(store.clone(), self.tasks.clone());
+            let keys = store.keys().all().map(crate::sealing::Key::bytes);
+            Ok(Some(Replicas::start(Arc::new(backing), keys, &self.tasks)))
+        }
     }
 
     /// Serves clients over HTTP until `ended` is cancelled, then ends their sessions.
@@ -505,7 +539,7 @@ impl App {
         self.report_start(&server.url());
         // A daemon that is to end does not wait for calls.
         let state = self.session.environment.state(&self.paths.state_dir);
-        let _ = server.start(self.proxies.clone(), &self.tasks, &state, None);
+        let _ = server.start(self.proxies.clone(), &self.tasks, &state, None, None);
         self.proxy.inventory.release();
         ended.cancelled().await;
         self.finish_traced(tracer, SHORT_FLUSH).await;

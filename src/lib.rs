@@ -91,6 +91,8 @@ mod clients;
 mod limits;
 #[cfg(feature = "cli")]
 mod registry;
+#[cfg_attr(not(feature = "postgres"), allow(dead_code))]
+mod replicas;
 mod results;
 mod sandbox;
 mod scan;

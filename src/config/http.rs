@@ -22,6 +22,8 @@ pub(crate) struct HttpOptions {
     pub auth: Option<HttpAuth>,
     /// The URL by which people reach the server, without a slash at its end.
     pub public_url: Option<String>,
+    /// The URL by which other replicas reach this one, without a slash at its end.
+    pub peer: Option<String>,
     /// The server's certificate; `None` without TLS.
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress; `None` does not wait.
@@ -88,6 +90,23 @@ impl Resolver<'_> {
                 }
             }
         });
+        let peer = entry.peer.map(|written| {
+            let text = self.plain("http.peer", &written)?;
+            let text = text.trim().trim_end_matches('/');
+            let rest = text
+                .strip_prefix("http://")
+                .or_else(|| text.strip_prefix("https://"));
+            match rest.is_some_and(|rest| !rest.is_empty() && !rest.contains(['/', '?', '#', '@']))
+            {
+                true => Ok(text.to_owned()),
+                false => {
+                    let expected = "a URL with a host and no path, as `http://10.0.0.5:8080`";
+                    let found = format!("`\"{}\"`", written.value);
+                    let fault = EntryError::value("http.peer", expected, found);
+                    Err(At::new(written.offset, fault))
+                }
+            }
+        });
         let certificates = auth.as_ref().is_some_and(|auth| auth.certificates);
         if certificates && tls.as_ref().is_none_or(|tls| tls.client_ca.is_none()) {
             let fault = EntryError::value(
@@ -113,6 +132,7 @@ impl Resolver<'_> {
             surface,
             auth,
             public_url: public_url.transpose()?,
+            peer: peer.transpose()?,
             tls: tls.map(Box::new),
             drain: entry.drain,
             ui,

@@ -102,6 +102,8 @@ section! {
         auth: Option<AuthEntry> = auth, Value::FilledObjectOr(&["tokens"], AUTH);
         /// The URL by which people and other servers reach this one, such as `https://mcp.example.com`; the page `/logins` is below it. By default that of `auth.oauth.audience` without `/mcp`, or the address itself on this machine.
         public_url: Option<At<String>> = Field::text, Value::Text;
+        /// The URL by which the other replicas reach this one, such as `http://${POD_IP}:8080`, where a `store` is configured. By default the address that it listens on, if that is one address.
+        peer: Option<At<String>> = Field::text, Value::Text;
         /// A certificate, with which the server speaks HTTPS. The files are read again when they change.
         tls: Option<TlsEntry> = tls, Value::Complete(&["cert", "key"], TLS);
         /// How long `serve --http` waits for calls in progress when it is to end. Meanwhile it takes no new ones. Without it, it ends at once.

@@ -1,5 +1,6 @@
 //! The identity in a client's certificate, which the connection has checked.
 
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Fingerprint;
@@ -11,6 +12,8 @@ pub(crate) struct ClientCertificate {
     pub(super) claims: Claims,
     pub(super) expires: SystemTime,
     pub(super) fingerprint: Fingerprint,
+    /// The certificate itself.
+    pub(crate) der: Arc<[u8]>,
 }
 
 #[cfg(feature = "cli")]
@@ -49,6 +52,7 @@ impl ClientCertificate {
             },
             expires: UNIX_EPOCH + Duration::from_secs(ends),
             fingerprint: hash.finalize().into(),
+            der: der.into(),
         })
     }
 }

@@ -70,6 +70,18 @@ impl ClientCapabilities {
         Self(flags)
     }
 
+    /// The capabilities as a number, which [`Self::of_bits`] reads.
+    #[must_use]
+    pub(crate) fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The capabilities in a number of [`Self::bits`].
+    #[must_use]
+    pub(crate) fn of_bits(bits: u8) -> Self {
+        Self(bits)
+    }
+
     /// Whether servers can ask the client nothing.
     #[must_use]
     pub(crate) fn answers_nothing(self) -> bool {

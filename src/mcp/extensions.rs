@@ -75,6 +75,15 @@ impl Extensions {
         }
     }
 
+    /// Those of a handshake that another process has answered.
+    #[must_use]
+    pub(crate) fn of_others(others: Others) -> Self {
+        Self {
+            takes_tasks: false,
+            others,
+        }
+    }
+
     /// Whether a call may become a task.
     #[must_use]
     pub(crate) fn takes_tasks(&self) -> bool {

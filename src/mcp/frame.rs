@@ -1,6 +1,6 @@
 //! Outgoing messages: an envelope around a payload that is copied and never rewritten.
 
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io::Write as _;
 
 use bytes::Bytes;
@@ -78,9 +78,9 @@ impl Frame {
         }
     }
 
-    /// Creates a request of mcpzip; `params` is a frame around the relayed part of the parameters.
+    /// Creates a request of mcpzip. `id` is shown as JSON; `params` is a frame around the relayed part of the parameters.
     #[must_use]
-    pub fn request(id: u64, method: &str, params: Self) -> Self {
+    pub fn request(id: impl Display, method: &str, params: Self) -> Self {
         // 96 bytes hold the envelope with any id.
         let mut head = Vec::with_capacity(96 + method.len() + params.head.len());
         // Writing to memory cannot fail.

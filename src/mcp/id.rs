@@ -57,6 +57,15 @@ impl RequestId {
             _ => None,
         }
     }
+
+    /// The value, if it is a text.
+    #[must_use]
+    pub fn as_text(&self) -> Option<&str> {
+        match &self.meaning {
+            Meaning::Text(text) => Some(text),
+            _ => None,
+        }
+    }
 }
 
 /// The whole number that `1.0` or `1e3` represents, if a double holds it exactly.

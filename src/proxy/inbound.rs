@@ -123,7 +123,7 @@ impl upstream::Audience for Inbound {
                 let asked = clients
                     .iter()
                     .filter(|client| client.completes(server, params));
-                for outbox in asked.filter_map(|client| client.listener().outbox()) {
+                for outbox in asked.filter_map(|client| client.listener().any_outbox()) {
                     outbox.push_unless_congested(Frame::notification(
                         "notifications/elicitation/complete",
                         params.get(),

@@ -67,6 +67,7 @@ use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
 use crate::pause::Pause;
+use crate::replicas::Replicas;
 use crate::results::{Owner, Results};
 use crate::sandbox::Sandboxes;
 use crate::secret::Secret;
@@ -581,6 +582,41 @@ impl Proxy {
         };
         let others = extensions::offered(&view, &self.inventory);
         Reply::Result(definitions::initialize(revision, &view, &instructions, &others).into())
+    }
+
+    /// Continues with a client whose handshake another replica has answered, and decided how it sees the tools.
+    pub(crate) fn continue_with(
+        &self,
+        client: &Arc<Client>,
+        capabilities: ClientCapabilities,
+        surface: u8,
+    ) {
+        self.callers.joined(client, capabilities);
+        self.relay.set_log_level();
+        self.surfaces.continue_with(client, surface);
+    }
+
+    /// Sets the log levels of the servers, after a client's level has changed at another replica.
+    pub(crate) fn levels_changed(&self) {
+        self.relay.set_log_level();
+        self.callers.interests_changed();
+    }
+
+    /// Tells other replicas of changed lists from now on.
+    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>) {
+        self.callers.join_replicas(replicas);
+    }
+
+    /// Another replica has lists with this hash of a server: lists the server again if the own ones differ.
+    pub(crate) fn listed_elsewhere(&self, server: &str, hash: &str) {
+        let Ok(server) = ServerName::new(server) else {
+            return;
+        };
+        let snapshot = self.inventory.snapshot();
+        let known = snapshot.server(&server);
+        if known.is_some_and(|known| inventory::hash_of(known) != hash) {
+            self.inventory.poke(&server);
+        }
     }
 
     /// Answers a request; `line` contains its `params`.

@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
+use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::person::Front;
@@ -37,6 +38,8 @@ pub(crate) struct Proxies {
     is_stdout_free: OnceLock<()>,
     /// The gateway that clients over HTTP reach.
     front: OnceLock<Arc<Front>>,
+    /// The other replicas of the gateway.
+    replicas: OnceLock<Arc<Replicas>>,
     /// The servers that a person has switched off until the run ends.
     switched_off: Mutex<BTreeSet<ServerName>>,
 }
@@ -50,6 +53,7 @@ impl Proxies {
             narrower: Mutex::default(),
             is_stdout_free: OnceLock::new(),
             front: OnceLock::new(),
+            replicas: OnceLock::new(),
             switched_off: Mutex::default(),
         }
     }
@@ -58,6 +62,13 @@ impl Proxies {
     pub(crate) fn set_front(&self, front: Arc<Front>) {
         // A run has one server.
         let _ = self.front.set(front);
+    }
+
+    /// Joins the other replicas of the gateway, before the first client comes.
+    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>) {
+        self.main.join_replicas(replicas.clone());
+        // A run has one server.
+        let _ = self.replicas.set(replicas);
     }
 
     /// The gateway that clients reach.
@@ -140,6 +151,9 @@ impl Proxies {
         }
         if let Some(tracer) = self.main.tracer() {
             proxy.trace_with(tracer.clone());
+        }
+        if let Some(replicas) = self.replicas.get() {
+            proxy.join_replicas(replicas.clone());
         }
         proxy.inventory.release();
         let known = Narrower {

@@ -40,6 +40,10 @@ const MOST_DECISIONS: usize = 200;
 /// The longest name of a client that is kept, in characters.
 const LONGEST_CLIENT: usize = 80;
 
+/// The bits of a surface in the id of a session.
+const DIRECT: u8 = 1;
+const READ_TOOL: u8 = 2;
+
 /// The largest file of a decision that is read.
 const LARGEST: u64 = 16 * 1024;
 
@@ -121,6 +125,14 @@ impl Decision {
     }
 }
 
+impl SessionSurface {
+    /// The part of it that does not follow from the client's name and the configuration, in less than 7 bits.
+    pub(super) fn bits(&self) -> u8 {
+        let direct = if self.mode == Mode::Direct { DIRECT } else { 0 };
+        direct | if self.has_read_tool { READ_TOOL } else { 0 }
+    }
+}
+
 /// Whether a set has grown or shrunk by half or more.
 fn is_other_by_half(before: usize, now: usize) -> bool {
     2 * before.abs_diff(now) >= before.max(1)
@@ -175,6 +187,22 @@ impl Surfaces {
         };
         figure.fetch_add(1, Ordering::Relaxed);
         client.show(surface);
+    }
+
+    /// Shows `client` the tools as another replica has decided; `surface` is of [`SessionSurface::bits`].
+    pub(super) fn continue_with(&self, client: &Client, surface: u8) {
+        let name = client.software_name().unwrap_or_default();
+        let mode = match surface & DIRECT {
+            0 => Mode::MetaTools,
+            _ => Mode::Direct,
+        };
+        client.show(SessionSurface {
+            mode,
+            has_read_tool: surface & READ_TOOL != 0,
+            shown: shown(mode, &self.callers.view(client).config(), name),
+            shows_interfaces: client.shows_interfaces(),
+            longest_name: longest_name(name),
+        });
     }
 
     /// The surface of a session, which stays when another process takes it over.

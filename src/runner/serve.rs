@@ -129,6 +129,7 @@ impl HttpOptions {
         });
         Ok(http::Options {
             public_url: None,
+            peer: None,
             origins: origins.collect::<Result<_, _>>()?,
             address: self.address,
             token: token.transpose()?,
@@ -313,7 +314,7 @@ impl Inner {
         let (address, tasks) = (server.address(), Tasks::new());
         // Identities, which need it, are a matter of the program.
         let state = State::of_files(Path::new(""));
-        let _ = server.start(self.proxies.clone(), &tasks, &state, None);
+        let _ = server.start(self.proxies.clone(), &tasks, &state, None, None);
         let (ended, stop) = (CancellationToken::new(), tasks.stop().clone());
         let (runner, end) = (self.tasks.stop().clone(), ended.clone());
         self.tasks.spawn(async move {

@@ -172,6 +172,10 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
 
     /// Why the store cannot be used now, if it cannot.
     fn fault(&self) -> Option<String>;
+
+    /// The database itself, for what replicas tell each other.
+    #[cfg(feature = "postgres")]
+    fn database(&self) -> Option<&Store>;
 }
 
 /// Where the state of a run lasts: in files below a directory, and what replicas share in the store.

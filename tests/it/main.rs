@@ -123,6 +123,8 @@ mod init;
 mod jobs;
 mod random_results;
 mod registry;
+#[cfg(target_os = "linux")]
+mod replicas;
 mod rule_conditions;
 mod rules_check;
 #[cfg(target_os = "linux")]

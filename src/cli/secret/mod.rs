@@ -186,7 +186,7 @@ async fn set(
     Ok(())
 }
 
-/// What to write where the configuration refers to a secret as if it was a variable of the environment; `None` if it does not.
+/// The advice where the configuration refers to a secret as if it was a variable of the environment; `None` if it does not.
 fn as_variable(name: &SecretName, machine: &Machine) -> Result<Option<String>, Exit> {
     let uses = match variable_uses(&machine.paths, &machine.around.environment) {
         Err(config::Error::Missing { .. }) => Vec::new(),

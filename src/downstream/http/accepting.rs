@@ -120,7 +120,8 @@ pub(super) async fn accept(
     let taking = async {
         tokio::select! {
             () = taking => {}
-            () = shared.draining.begun() => {}
+            // Other replicas pass on what requests in progress wait for.
+            () = shared.draining.begun(), if shared.replicas.is_none() => {}
         }
         std::future::pending::<()>().await;
     };

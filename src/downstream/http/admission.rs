@@ -4,12 +4,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use axum::http::Extensions;
+use axum::http::{Extensions, Method};
+use sha2::{Digest as _, Sha256};
 
 use crate::config::Entitlement;
 use crate::downstream::Session;
 use crate::identity::{ClientCertificate, Pass};
 use crate::proxy::Proxy;
+use crate::replicas::IdentityHash;
 use crate::shutdown::Tasks;
 
 /// The other end of a request's connection.
@@ -25,6 +27,21 @@ pub(super) struct Peer {
 pub(super) struct Admission {
     pub(super) profile: Option<String>,
     pub(super) pass: Option<Arc<Pass>>,
+    /// The request as it came, if it may be for another replica.
+    pub(super) arrival: Option<Arrival>,
+}
+
+/// Marks a request that another replica has passed on. It is not passed on again.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PassedOn;
+
+/// A request, to be passed on to another replica.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    pub(super) method: Method,
+    /// The path with its query.
+    pub(super) path: String,
+    pub(super) peer: Option<Peer>,
 }
 
 impl Admission {
@@ -50,6 +67,44 @@ impl Admission {
             session.identify(&entitlement.identity);
         }
         session
+    }
+
+    /// A hash of the identity and of all that decides what it may use, for ids that other replicas open.
+    pub(super) fn hash(&self) -> IdentityHash {
+        let mut hash = Sha256::new();
+        // Each part with its length, so that no two lists of parts are the same bytes.
+        let mut add = |part: Option<&str>| {
+            let part = part.map_or_else(|| "-".to_owned(), |part| format!("{}:{part}", part.len()));
+            hash.update(part);
+        };
+        add(self.profile.as_deref());
+        if let Some(entitlement) = self.entitlement() {
+            let Entitlement {
+                identity,
+                issuer,
+                person,
+                profiles,
+                limit,
+                manages,
+                grant,
+            } = &**entitlement;
+            add(Some(identity));
+            add(issuer.as_deref());
+            add(Some(&person.name));
+            add(Some(&person.roles.len().to_string()));
+            person.roles.iter().for_each(|role| add(Some(role)));
+            add(profiles
+                .as_ref()
+                .map(|all| all.len().to_string())
+                .as_deref());
+            profiles.iter().flatten().for_each(|one| add(Some(one)));
+            add(limit.as_deref());
+            add(manages.then_some("manages"));
+            add(grant.as_deref());
+        }
+        let mut short = IdentityHash::default();
+        short.copy_from_slice(&hash.finalize()[..16]);
+        short
     }
 
     /// A name that no other identity has, and no client under another profile.

@@ -38,19 +38,19 @@ pub(super) async fn answer(
         return only_json(shared, stream, &question).await;
     }
     if !json {
-        return events_of(stream, None);
+        return events_of(stream, question.id, None);
     }
     match tokio::time::timeout(PATIENCE, stream.outbox().next()).await {
         Ok(Some(frame)) if stream.outbox().is_through() => whole(shared, frame, &question),
-        Ok(Some(frame)) => events_of(stream, Some(frame)),
+        Ok(Some(frame)) => events_of(stream, question.id, Some(frame)),
         Ok(None) => nothing(shared, stream, &question),
-        Err(_) => events_of(stream, None),
+        Err(_) => events_of(stream, question.id, None),
     }
 }
 
 /// An event stream with `first` before all other messages.
-fn events_of(mut stream: Stream, first: Option<Frame>) -> Response {
-    let first = stream.begin(StreamKind::Response, first);
+fn events_of(mut stream: Stream, request: Option<&RequestId>, first: Option<Frame>) -> Response {
+    let first = stream.begin(StreamKind::Response, request, first);
     body::events(first, stream)
 }
 

@@ -43,6 +43,7 @@ pub(super) fn events(first: VecDeque<Bytes>, stream: Stream) -> Response {
         next,
         keep_alive,
         stream,
+        has_ended: false,
     }));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
@@ -89,6 +90,7 @@ struct Events {
     keep_alive: Pin<Box<Sleep>>,
     /// Dropped when the client is gone.
     stream: Stream,
+    has_ended: bool,
 }
 
 impl http_body::Body for Events {
@@ -102,8 +104,18 @@ impl http_body::Body for Events {
         if let Some(piece) = self.pieces.pop_front() {
             return Poll::Ready(Some(Ok(Piece::data(piece))));
         }
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
         let piece = match self.next.as_mut().poll(context) {
-            Poll::Ready(None) => return Poll::Ready(None),
+            Poll::Ready(None) => {
+                self.has_ended = true;
+                let farewell = self.stream.farewell();
+                if farewell.is_none() {
+                    self.stream.finish();
+                }
+                return Poll::Ready(farewell.map(|piece| Ok(Piece::data(piece))));
+            }
             Poll::Ready(Some(event)) => {
                 self.next = Box::pin(self.stream.next());
                 self.pieces = event;

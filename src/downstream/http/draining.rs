@@ -14,11 +14,14 @@ use http_body_util::BodyExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
+use super::admission::PassedOn;
 use super::refusal;
 
 /// The requests in progress, and whether the server is about to end.
 #[derive(Debug, Clone)]
 pub(super) struct Draining {
+    /// Cancelled before the end begins, so that a balancer sends its requests to other replicas.
+    announced: CancellationToken,
     begun: CancellationToken,
     requests: Arc<watch::Sender<usize>>,
 }
@@ -28,14 +31,17 @@ pub(super) struct Draining {
 pub(crate) struct Running {
     draining: Draining,
     limit: Option<Duration>,
+    /// How long the end is announced before it begins.
+    notice: Duration,
 }
 
 /// A request in progress, until its answer has been sent.
-struct InProgress(Arc<watch::Sender<usize>>);
+pub(super) struct InProgress(Arc<watch::Sender<usize>>);
 
 impl Default for Draining {
     fn default() -> Self {
         Self {
+            announced: CancellationToken::new(),
             begun: CancellationToken::new(),
             requests: Arc::new(watch::Sender::new(0)),
         }
@@ -48,16 +54,32 @@ impl Draining {
         self.begun.is_cancelled()
     }
 
+    /// Whether a balancer should send no more requests.
+    pub(super) fn is_announced(&self) -> bool {
+        self.announced.is_cancelled() || self.has_begun()
+    }
+
+    /// Cancelled when the server is about to end.
+    pub(super) fn token(&self) -> &CancellationToken {
+        &self.begun
+    }
+
+    /// Makes the end wait until the answer is dropped.
+    pub(super) fn hold(&self) -> InProgress {
+        InProgress::begin(&self.requests)
+    }
+
     /// Resolves when the server is about to end.
     pub(super) fn begun(&self) -> impl Future<Output = ()> + Send + use<> {
         self.begun.clone().cancelled_owned()
     }
 
     /// The running server, which gets this time for its last requests.
-    pub(super) fn running(&self, limit: Option<Duration>) -> Running {
+    pub(super) fn running(&self, limit: Option<Duration>, notice: Duration) -> Running {
         Running {
             draining: self.clone(),
             limit,
+            notice,
         }
     }
 }
@@ -67,6 +89,15 @@ impl Running {
     /// `hurry` resolves.
     pub(crate) async fn drain(self, hurry: impl Future) {
         let Some(limit) = self.limit else { return };
+        tokio::pin!(hurry);
+        if !self.notice.is_zero() {
+            self.draining.announced.cancel();
+            tracing::info!("a balancer is told to send no more requests");
+            tokio::select! {
+                () = tokio::time::sleep(self.notice) => {}
+                _ = &mut hurry => return,
+            }
+        }
         self.draining.begun.cancel();
         let mut requests = self.draining.requests.subscribe();
         let (count, limit_in_seconds) = (*requests.borrow(), limit.as_secs());
@@ -81,7 +112,7 @@ impl Running {
             () = tokio::time::sleep(limit) => {
                 tracing::warn!("the last requests take too long and are cancelled");
             }
-            _ = hurry => {}
+            _ = &mut hurry => {}
         }
     }
 }
@@ -105,7 +136,8 @@ pub(super) async fn count(
     request: Request,
     next: Next,
 ) -> Response {
-    if draining.has_begun() {
+    let is_passed_on = request.extensions().get::<PassedOn>().is_some();
+    if draining.has_begun() && !is_passed_on {
         let mut response = refusal::refuse(
             StatusCode::SERVICE_UNAVAILABLE,
             "this server is about to end; send the request again",

@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::fmt;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::{Bytes, BytesMut};
 
-use crate::mcp::Frame;
 use crate::mcp::frame::one_line;
+use crate::mcp::{Frame, RequestId};
 
 /// The size from which a payload is written without a copy; smaller ones are copied together.
 const COPY_BELOW: usize = 16 * 1024;
@@ -17,6 +19,67 @@ const COPY_BELOW: usize = 16 * 1024;
 pub(super) struct EventId {
     pub(super) stream: u64,
     pub(super) number: u64,
+}
+
+/// The facts in the ids of a stream's events, if there are several replicas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct StreamLabel {
+    /// The replica that has the stream.
+    pub(super) replica: String,
+    /// The id of the request that it answers, as JSON; `None` for the stream of the server's own messages, and for a request whose id
+    /// is too long.
+    pub(super) request: Option<String>,
+}
+
+/// The id of an event of any replica: `REPLICA-STREAM-NUMBER`, and `-REQUEST` in base64url.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NamedEventId {
+    pub(super) id: EventId,
+    pub(super) label: StreamLabel,
+}
+
+/// The longest id of a request that stands in the ids of events, in bytes.
+const LONGEST_REQUEST: usize = 64;
+
+impl StreamLabel {
+    /// The label of a stream of `replica`, which answers `request` if it is not that of the server's own messages.
+    pub(super) fn new(replica: &str, request: Option<&RequestId>) -> Self {
+        let request = request.map(|id| id.as_json().to_owned());
+        Self {
+            replica: replica.to_owned(),
+            request: request.filter(|id| id.len() <= LONGEST_REQUEST),
+        }
+    }
+}
+
+impl NamedEventId {
+    /// Parses the form of [`NamedEventId::fmt`]; `None` for any other text.
+    pub(super) fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.splitn(4, '-');
+        let replica = parts.next()?.to_owned();
+        let (stream, number) = (parts.next()?, parts.next()?);
+        let id = EventId {
+            stream: stream.parse().ok()?,
+            number: number.parse().ok()?,
+        };
+        let request = match parts.next() {
+            None => None,
+            Some(text) => Some(String::from_utf8(URL_SAFE_NO_PAD.decode(text).ok()?).ok()?),
+        };
+        let label = StreamLabel { replica, request };
+        let id = Self { id, label };
+        (id.to_string() == text).then_some(id)
+    }
+}
+
+impl fmt::Display for NamedEventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}-{}", self.label.replica, self.id)?;
+        match &self.label.request {
+            Some(request) => write!(f, "-{}", URL_SAFE_NO_PAD.encode(request)),
+            None => Ok(()),
+        }
+    }
 }
 
 impl EventId {
@@ -38,7 +101,7 @@ impl fmt::Display for EventId {
 }
 
 /// Writes a message as an event.
-pub(super) fn event(frame: Frame, id: Option<EventId>) -> VecDeque<Bytes> {
+pub(super) fn event(frame: Frame, id: Option<&str>) -> VecDeque<Bytes> {
     let id = id.map_or_else(String::new, |id| format!("id: {id}\n"));
     let head = [id.as_bytes(), b"event: message\ndata: ", &frame.head].concat();
     let mut tail = frame.tail;
@@ -47,7 +110,7 @@ pub(super) fn event(frame: Frame, id: Option<EventId>) -> VecDeque<Bytes> {
 }
 
 /// An event without a message. It gives the client an id to resume from before any message has arrived.
-pub(super) fn priming_event(id: EventId) -> Bytes {
+pub(super) fn priming_event(id: &str) -> Bytes {
     format!("id: {id}\ndata: \n\n").into()
 }
 
@@ -90,7 +153,7 @@ mod tests {
             stream: 3,
             number: 7,
         };
-        let pieces = event(frame(large.clone()), Some(id));
+        let pieces = event(frame(large.clone()), Some(&id.to_string()));
         assert_eq!(pieces.len(), 3);
         assert_eq!(
             text(pieces),
@@ -121,5 +184,31 @@ mod tests {
         ] {
             assert_eq!(EventId::parse(text), None, "{text:?}");
         }
+    }
+
+    #[test]
+    fn the_id_of_an_event_names_its_replica_and_the_request_that_it_answers() {
+        let request = RequestId::parse(serde_json::from_str("\"a-b\"").unwrap()).unwrap();
+        for request in [None, Some(&request)] {
+            let id = NamedEventId {
+                id: EventId {
+                    stream: 3,
+                    number: 7,
+                },
+                label: StreamLabel::new("0a", request),
+            };
+            assert_eq!(NamedEventId::parse(&id.to_string()), Some(id.clone()));
+            assert_eq!(EventId::parse(&id.to_string()), None);
+        }
+        for text in ["", "3-7", "0a-3-07", "0a-3-7-", "0a-3-7-!", "0a-3"] {
+            let parsed = NamedEventId::parse(text);
+            assert!(
+                parsed.is_none_or(|id| id.label.request.as_deref() == Some("")),
+                "{text}"
+            );
+        }
+        let long = format!("\"{}\"", "x".repeat(LONGEST_REQUEST));
+        let long = RequestId::parse(serde_json::from_str(&long).unwrap()).unwrap();
+        assert_eq!(StreamLabel::new("0a", Some(&long)).request, None);
     }
 }

@@ -16,9 +16,10 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use tokio_util::sync::CancellationToken;
 
-use super::event::{EventId, event, priming_event};
+use super::event::{EventId, NamedEventId, StreamLabel, event, priming_event};
+use super::keeping::AnswerKeeper;
 use crate::mcp::budget::Reservation;
-use crate::mcp::{ByteBudget, Frame, Outbox};
+use crate::mcp::{ByteBudget, Frame, Outbox, RequestId};
 use crate::shutdown::Tasks;
 
 /// The maximum number of events kept for a session.
@@ -39,6 +40,8 @@ pub(super) struct EventLog {
     budget: ByteBudget,
     tasks: Tasks,
     state: Mutex<State>,
+    /// Keeps answers for other replicas, if there are several.
+    keeper: Option<AnswerKeeper>,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +63,8 @@ struct Event {
 #[derive(Debug)]
 struct LoggedStream {
     kind: StreamKind,
+    /// The facts in the ids of its events, if there are several replicas.
+    label: Option<StreamLabel>,
     outbox: Outbox,
     /// Cancelled when another connection takes over the stream.
     replaced: CancellationToken,
@@ -91,20 +96,28 @@ pub(super) struct EventReader {
 
 impl EventLog {
     /// Creates an empty log, whose events take part of `budget`.
-    pub(super) fn new(budget: ByteBudget, tasks: Tasks) -> Self {
+    pub(super) fn new(budget: ByteBudget, tasks: Tasks, keeper: Option<AnswerKeeper>) -> Self {
         Self {
             budget,
             tasks,
             state: Mutex::default(),
+            keeper,
         }
     }
 
-    /// Starts to log the messages of `outbox`. A new listening stream replaces the previous one.
-    pub(super) fn open(self: &Arc<Self>, kind: StreamKind, outbox: Outbox) -> EventReader {
+    /// Starts to log the messages of `outbox`, with the answer to `request`. A new listening stream replaces the previous one.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        kind: StreamKind,
+        request: Option<&RequestId>,
+        outbox: Outbox,
+    ) -> EventReader {
+        let replica = self.keeper.as_ref().map(AnswerKeeper::replica);
         let stream = NEXT_STREAM.fetch_add(1, Ordering::Relaxed);
         let replaced = CancellationToken::new();
         let logged = LoggedStream {
             kind,
+            label: replica.map(|replica| StreamLabel::new(replica, request)),
             outbox: outbox.clone(),
             replaced: replaced.clone(),
             last: 0,
@@ -145,12 +158,31 @@ impl EventLog {
             outbox: stream.outbox.clone(),
             replaced: stream.replaced.clone(),
         };
-        let behind = state
-            .events
-            .iter()
-            .filter(|event| event.id.stream == id.stream && event.id.number > id.number);
-        let pieces = behind.flat_map(|event| event.pieces.clone()).collect();
+        let pieces = state.behind(id).flat_map(|event| event.pieces.clone());
+        let pieces = pieces.collect();
         Some((pieces, reader))
+    }
+
+    /// Ends a stream whose client continues with another one; returns the events after `id`. `None` as in [`EventLog::resume`].
+    pub(super) fn take_over(self: &Arc<Self>, id: EventId) -> Option<VecDeque<Bytes>> {
+        let (missed, reader) = self.resume(id)?;
+        reader.end();
+        Some(missed)
+    }
+
+    /// The kept events of a stream, with their numbers.
+    fn kept_of(&self, stream: u64) -> Vec<(u64, Bytes)> {
+        let state = self.state();
+        let events = state.behind(EventId { stream, number: 0 });
+        let whole = |pieces: &VecDeque<Bytes>| -> Vec<u8> {
+            pieces
+                .iter()
+                .flat_map(|piece| piece.iter().copied())
+                .collect()
+        };
+        events
+            .map(|event| (event.id.number, whole(&event.pieces).into()))
+            .collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -158,7 +190,27 @@ impl EventLog {
     }
 }
 
+impl LoggedStream {
+    /// The id of an event, as clients see it.
+    fn text_of(&self, id: EventId) -> String {
+        match &self.label {
+            None => id.to_string(),
+            Some(label) => NamedEventId {
+                id,
+                label: label.clone(),
+            }
+            .to_string(),
+        }
+    }
+}
+
 impl State {
+    /// The kept events of a stream after `id`.
+    fn behind(&self, id: EventId) -> impl Iterator<Item = &Event> {
+        let events = self.events.iter();
+        events.filter(move |event| event.id.stream == id.stream && event.id.number > id.number)
+    }
+
     /// Logs a message of `stream` as its next event, if it can be kept.
     fn append(&mut self, stream: u64, frame: Frame, budget: &ByteBudget) -> VecDeque<Bytes> {
         let Some(logged) = self.streams.get_mut(&stream) else {
@@ -168,7 +220,7 @@ impl State {
         logged.last += 1;
         let number = logged.last;
         let id = EventId { stream, number };
-        let pieces = event(frame, Some(id));
+        let pieces = event(frame, Some(&logged.text_of(id)));
         let size = pieces.iter().map(Bytes::len).sum();
         let reservation = self.reserve(size, budget);
         let Some(logged) = self.streams.get_mut(&stream) else {
@@ -237,10 +289,13 @@ impl EventReader {
 
     /// The event that precedes all others.
     pub(super) fn priming_event(&self) -> Bytes {
-        priming_event(EventId {
+        let id = EventId {
             stream: self.stream,
             number: 0,
-        })
+        };
+        let state = self.log.state();
+        let stream = state.streams.get(&self.stream);
+        priming_event(&stream.map_or_else(|| id.to_string(), |stream| stream.text_of(id)))
     }
 
     /// Logs a message that was already taken from the outbox, as the next event.
@@ -269,14 +324,22 @@ impl EventReader {
         .await
     }
 
-    /// Called when the connection is lost: until the stream is resumed, its messages go to the log only, and no
-    /// sender waits.
-    pub(super) fn detach(self) {
-        if self.log.tasks.stop().is_cancelled() || self.outbox.is_through() {
+    /// Called when the connection ends: until the stream is resumed, its messages go to the log only, and no sender waits. The client may have
+    /// got all of them only if the body `is_finished`.
+    pub(super) fn detach(self, is_finished: bool) {
+        let is_over = match self.log.keeper {
+            // It may have been lost on the way, and another replica cannot look into this log.
+            Some(_) => is_finished,
+            None => self.outbox.is_through(),
+        };
+        if self.log.tasks.stop().is_cancelled() || is_over {
             return self.end();
         }
         let tasks = self.log.tasks.clone();
         let stopped = tasks.clone();
+        // A run that ends waits for the answer.
+        let keeper = self.log.keeper.as_ref().filter(|_| self.is_answer());
+        let keeping = keeper.map(AnswerKeeper::begin);
         tasks.spawn(async move {
             let reading = async { while self.next().await.is_some() {} };
             tokio::select! {
@@ -284,7 +347,25 @@ impl EventReader {
                 () = stopped.stopped() => {}
             }
             self.end();
+            if let Some(keeping) = keeping
+                && self.is_answer()
+            {
+                let (log, stream) = (self.log.clone(), self.stream);
+                let replaced = self.replaced.clone();
+                tokio::select! {
+                    () = keeping.due() => keeping.keep(stream, log.kept_of(stream)).await,
+                    () = replaced.cancelled() => {}
+                }
+            }
         });
+    }
+
+    /// Whether it is the response to a request, which no other connection reads.
+    fn is_answer(&self) -> bool {
+        let state = self.log.state();
+        let stream = state.streams.get(&self.stream);
+        !self.replaced.is_cancelled()
+            && stream.is_some_and(|stream| stream.kind == StreamKind::Response)
     }
 
     /// Ends the stream, unless another connection reads it.

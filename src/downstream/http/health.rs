@@ -61,7 +61,7 @@ fn figures(shared: &Shared) -> Response {
 /// start on demand, so their state does not count. It stays ready after an edit of the configuration, which must not
 /// take the other servers out of service.
 pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
-    if shared.draining.has_begun() {
+    if shared.draining.is_announced() {
         let body = r#"{"status":"ending"}"#;
         return refusal::json(StatusCode::SERVICE_UNAVAILABLE, body);
     }

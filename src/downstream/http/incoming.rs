@@ -73,7 +73,7 @@ pub(super) async fn read(
     )
     .await
     {
-        Ok(collected) => collected,
+        Ok(collected) => collected.map(|(text, reservation)| reservation.with(one_line(text))),
         Err(_) => Err(Refusal::new(
             StatusCode::REQUEST_TIMEOUT,
             format!("the body did not come within {BODY_TIME:?}"),
@@ -81,9 +81,22 @@ pub(super) async fn read(
     }
 }
 
+/// Reads a letter of another replica, within `budget`.
+pub(super) async fn read_letter(budget: &ByteBudget, body: Body) -> Result<Bytes, Refusal> {
+    let reading = collect(budget, body, 0);
+    match tokio::time::timeout(BODY_TIME, reading).await {
+        Ok(collected) => collected.map(|(letter, reservation)| reservation.with(letter)),
+        Err(_) => Err(too_large()),
+    }
+}
+
 /// Reads the body. `length` is 0 if it is unknown. Bytes that have not arrived reserve nothing yet, except in short
 /// messages.
-async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<Bytes, Refusal> {
+async fn collect(
+    budget: &ByteBudget,
+    mut body: Body,
+    length: usize,
+) -> Result<(Bytes, Reservation), Refusal> {
     let is_short = (1..=SHORT).contains(&length);
     let total = if is_short { length } else { usize::MAX };
     let mut reservation = reserve(
@@ -110,14 +123,14 @@ async fn collect(budget: &ByteBudget, mut body: Body, length: usize) -> Result<B
             reservation.add(reserve(budget, data.len(), total).await?);
         }
         if all.is_empty() && body.is_end_stream() {
-            return Ok(reservation.with(one_line(data)));
+            return Ok((data, reservation));
         }
         if all.is_empty() {
             all.reserve(length.max(data.len()));
         }
         all.extend_from_slice(&data);
     }
-    Ok(reservation.with(one_line(all.freeze())))
+    Ok((all.freeze(), reservation))
 }
 
 async fn reserve(budget: &ByteBudget, length: usize, total: usize) -> Result<Reservation, Refusal> {

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use super::admission::PassedOn;
 use super::shared::Shared;
 use super::{admission, refusal};
 use crate::config::Subject;
@@ -17,6 +18,10 @@ pub(super) async fn check(
     request: Request,
     next: Next,
 ) -> Response {
+    if request.extensions().get::<PassedOn>().is_some() {
+        // The replica that it came to has counted it.
+        return next.run(request).await;
+    }
     let pass = admission::pass(request.extensions());
     let entitlement = pass.as_deref().map(Pass::entitlement);
     let (subject, identity) = match entitlement {

@@ -1,21 +1,24 @@
 //! GET and DELETE of Streamable HTTP, up to 2025-11-25: the stream of the server's own messages, resumed streams, and
 //! the end of a session.
 
+use std::sync::Arc;
+
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 
 use super::admission::Admission;
+use super::continuing::session_of;
 use super::event::EventId;
-use super::event_log::StreamKind;
 use super::forms::Forms;
-use super::sessions::{SessionGuard, session_of};
+use super::sessions::SessionGuard;
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{body, refusal};
+use super::{body, refusal, resuming};
 use crate::mcp::{Revision, headers};
+use crate::replicas::{VALID, seconds};
 
 /// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of the server's own messages.
-pub(super) fn get(shared: &Shared, admission: &Admission, map: &HeaderMap) -> Response {
+pub(super) async fn get(shared: &Arc<Shared>, admission: &Admission, map: &HeaderMap) -> Response {
     // The modern era has no such stream (2026-07-28, basic/transports/streamable-http), nor does a client without a
     // session.
     if is_modern(map) || !map.contains_key(headers::SESSION) {
@@ -27,9 +30,13 @@ pub(super) fn get(shared: &Shared, admission: &Admission, map: &HeaderMap) -> Re
             "the response to a GET is `text/event-stream`, which `Accept` does not allow",
         );
     }
-    match session_of(&shared.sessions, admission, map) {
-        Ok((guard, _)) => resume(map, guard).unwrap_or_else(listen),
-        Err(refusal) => refusal.answer(None),
+    let guard = match session_of(shared, admission, map).await {
+        Ok((guard, _)) => guard,
+        Err(refusal) => return refusal.answer(None),
+    };
+    match &shared.replicas {
+        Some(replicas) => resuming::get(shared, replicas, admission, map, guard).await,
+        None => resume(map, guard).unwrap_or_else(|guard| resuming::begin(guard, None)),
     }
 }
 
@@ -44,19 +51,25 @@ fn resume(map: &HeaderMap, guard: SessionGuard) -> Result<Response, SessionGuard
     }
 }
 
-fn listen(guard: SessionGuard) -> Response {
-    let mut stream = Stream::in_session(guard.listen(), guard);
-    let first = stream.begin(StreamKind::Listening, None);
-    body::events(first, stream)
-}
-
 /// DELETE: ends a session.
-pub(super) fn delete(shared: &Shared, admission: &Admission, map: &HeaderMap) -> Response {
+pub(super) async fn delete(
+    shared: &Arc<Shared>,
+    admission: &Admission,
+    map: &HeaderMap,
+) -> Response {
     if is_modern(map) {
         return refusal::method_not_allowed("POST");
     }
-    match session_of(&shared.sessions, admission, map) {
-        Ok((_, id)) => {
+    match session_of(shared, admission, map).await {
+        Ok((guard, id)) => {
+            if let (Some(replicas), Some(name)) = (&shared.replicas, guard.name())
+                && let Err(error) = replicas.end_session(name, seconds() + VALID).await
+            {
+                tracing::warn!(%error, "a session was not ended");
+                return refusal::unavailable(
+                    "the store of the gateway does not answer; try again later",
+                );
+            }
             shared.sessions.end(&id);
             Response::default()
         }

@@ -14,6 +14,7 @@ mod answer;
 mod authorization;
 mod body;
 mod connections;
+mod continuing;
 mod draining;
 mod event;
 mod event_log;
@@ -22,17 +23,22 @@ mod forms;
 mod health;
 mod identities;
 mod incoming;
+mod keeping;
+mod letters;
 mod limiting;
 mod listening;
 mod logins;
 mod metrics;
 mod modern;
+mod noticing;
 mod options;
 mod page;
+mod passing;
 mod post;
 mod refusal;
 mod request_body;
 mod resource_metadata;
+mod resuming;
 mod sessions;
 mod shared;
 mod slow_reader;
@@ -69,6 +75,7 @@ use crate::config::{Entitlement, HttpAuth, ListenAddress};
 use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
+use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
 use crate::store::{Records, State as StateOfRun};
 use crate::upstream::person::{AssertionKey, Front};
@@ -91,6 +98,12 @@ const SHORT: usize = 32 * 1024 * 1024;
 /// The budget for events kept for resumption, in bytes, for large and for short ones each. It is part of the outgoing
 /// budget, so that live messages always have most of that.
 const KEPT: usize = 8 * 1024 * 1024;
+
+/// How long the end waits for calls in progress where other replicas serve meanwhile, unless the configuration says otherwise.
+const DRAIN: Duration = Duration::from_secs(30);
+
+/// How long the end is announced there before it begins, so that a balancer notices.
+const NOTICE: Duration = Duration::from_secs(3);
 
 /// The path of the endpoint.
 const ENDPOINT: &str = "/mcp";
@@ -120,6 +133,14 @@ pub(crate) enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// Other replicas would not find this one.
+    #[error(
+        "with a `store`, `http.peer` must be the URL by which other replicas reach this one, because it listens on all addresses"
+    )]
+    Peer,
+    /// The store cannot be used.
+    #[error("the store cannot be used: {0}")]
+    Store(String),
     /// Signals cannot be handled, so the server could not be stopped.
     #[error("cannot listen to signals")]
     Signals {
@@ -149,6 +170,7 @@ pub(crate) struct Server {
     tls: Option<Arc<Tls>>,
     drain: Option<Duration>,
     public_url: Option<String>,
+    peer: Option<String>,
     has_window: bool,
 }
 
@@ -159,7 +181,7 @@ impl Server {
     /// When the address is not available, or would be open to other machines without a token.
     pub(crate) async fn bind(mut options: Options) -> Result<Self, Error> {
         let (drain, has_window) = (options.drain, options.ui);
-        let public_url = options.public_url.take();
+        let (public_url, peer) = (options.public_url.take(), options.peer.take());
         let tls = options.tls.take().map(|tls| Tls::new(*tls)).transpose()?;
         let address = options.address.clone();
         let (mut access, auth, resolved) = access_of(options, false).await?;
@@ -177,6 +199,7 @@ impl Server {
             tls: tls.map(Arc::new),
             drain,
             public_url,
+            peer,
             has_window,
         })
     }
@@ -187,6 +210,19 @@ impl Server {
         match self.tls {
             None => url(self.address),
             Some(_) => format!("https://{}{ENDPOINT}", self.address),
+        }
+    }
+
+    /// The URL by which other replicas reach it.
+    ///
+    /// # Errors
+    /// When it is not configured, and the server listens on all addresses.
+    pub(crate) fn peer_url(&self) -> Result<String, Error> {
+        let url = self.url();
+        match &self.peer {
+            Some(peer) => Ok(peer.clone()),
+            None if self.address.ip().is_unspecified() => Err(Error::Peer),
+            None => Ok(url.strip_suffix(ENDPOINT).unwrap_or(&url).to_owned()),
         }
     }
 
@@ -217,6 +253,7 @@ impl Server {
         tasks: &Tasks,
         state: &StateOfRun,
         pages: Option<Arc<dyn Pages>>,
+        replicas: Option<Arc<Replicas>>,
     ) -> Running {
         let authenticator = self
             .auth
@@ -235,13 +272,24 @@ impl Server {
             let key = AssertionKey::below(&state.directory);
             proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
         }
-        let shared = shared(self.access, proxies, tasks, state.shared.clone());
+        if let Some(replicas) = &replicas {
+            proxies.join_replicas(replicas.clone());
+        }
+        let (drain, notice) = match &replicas {
+            None => (self.drain, Duration::ZERO),
+            Some(_) => (self.drain.or(Some(DRAIN)), NOTICE),
+        };
+        let store = state.shared.clone();
+        let shared = shared(self.access, proxies, tasks, store, replicas);
+        if shared.replicas.is_some() {
+            tasks.spawn(noticing::follow(shared.clone()));
+        }
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
         }
         let pages = pages.filter(|_| self.has_window);
         let router = router(shared.clone(), pages);
-        let running = shared.draining.running(self.drain);
+        let running = shared.draining.running(drain, notice);
         tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
         running
     }
@@ -258,7 +306,7 @@ pub(crate) async fn mounted(
     tasks: &Tasks,
 ) -> Result<Router, Error> {
     let (access, _, _) = access_of(options, is_protected).await?;
-    let shared = shared(access, proxies, tasks, None);
+    let shared = shared(access, proxies, tasks, None, None);
     let tidied = shared.clone();
     tasks.spawn(async move { accepting::tidy(&tidied).await });
     Ok(endpoints(&shared).with_state(shared))
@@ -275,6 +323,7 @@ async fn access_of(
         origins,
         auth,
         public_url: _,
+        peer: _,
         tls: _,
         drain: _,
         ui: _,
@@ -304,6 +353,7 @@ fn shared(
     proxies: Arc<Proxies>,
     tasks: &Tasks,
     store: Option<Arc<dyn Records>>,
+    replicas: Option<Arc<Replicas>>,
 ) -> Arc<Shared> {
     let outgoing = ByteBudget::new(LARGE, SHORT);
     let kept = ByteBudget::new(KEPT, KEPT);
@@ -319,6 +369,7 @@ fn shared(
         store,
         draining: Draining::default(),
         logins: Logins::default(),
+        replicas,
     })
 }
 
@@ -337,7 +388,9 @@ fn router(shared: Arc<Shared>, pages: Option<Arc<dyn Pages>>) -> Router {
     let figures = Router::new()
         .route("/health", get(health::counts))
         .route("/metrics", any(metrics::metrics));
+    let letters = letters::routes(&shared);
     endpoints(&shared)
+        .merge(letters)
         .merge(checked(figures, &shared))
         .merge(authorization::routes(&shared))
         .merge(logins::routes::routes(&shared))
@@ -401,11 +454,16 @@ async fn profiled(
 async fn serve(shared: &Arc<Shared>, profile: Option<String>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
     let pass = admission::pass(&parts.extensions);
-    let admission = Admission { profile, pass };
+    let arrival = passing::arrival(shared, &parts);
+    let admission = Admission {
+        profile,
+        pass,
+        arrival,
+    };
     match parts.method {
         Method::POST => post::post(shared, &admission, &parts.headers, body).await,
-        Method::GET => listening::get(shared, &admission, &parts.headers),
-        Method::DELETE => listening::delete(shared, &admission, &parts.headers),
+        Method::GET => listening::get(shared, &admission, &parts.headers).await,
+        Method::DELETE => listening::delete(shared, &admission, &parts.headers).await,
         _ => refusal::method_not_allowed("GET, POST, DELETE"),
     }
 }

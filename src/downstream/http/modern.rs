@@ -66,7 +66,7 @@ pub(super) async fn post(
         Ok(proxy) => proxy,
         Err(refusal) => return refusal.answer(Some(&id)),
     };
-    let session = admission.session(proxy, &shared.tasks);
+    let session = shared.session(admission, proxy, None);
     let client = meta(request).get(CLIENT_KEY).map_or("", RawValue::get);
     session.shares_as(&admission.own(client));
     let outbox = Outbox::within(shared.outgoing.clone());

@@ -23,6 +23,8 @@ pub(crate) struct Options {
     pub auth: Option<HttpAuth>,
     /// The configured URL by which people reach the server.
     pub public_url: Option<String>,
+    /// The configured URL by which other replicas reach the server.
+    pub peer: Option<String>,
     /// The server's certificate; `None` without TLS.
     pub tls: Option<Box<TlsOptions>>,
     /// How long the end waits for calls in progress.
@@ -146,6 +148,7 @@ impl Options {
             origins,
             auth: configured.auth.clone(),
             public_url: configured.public_url.clone(),
+            peer: configured.peer.clone(),
             tls: configured.tls.clone(),
             drain: configured.drain,
             ui: configured.ui,

@@ -9,15 +9,18 @@ use bytes::Bytes;
 
 use super::admission::Admission;
 use super::answer::{PostedRequest, answer};
+use super::continuing::session_of;
 use super::forms::Forms;
 use super::incoming::{own_exchange, read};
 use super::refusal::{accepted, full};
-use super::sessions::{Full, session_of};
+use super::sessions::{Full, Opening};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{modern, refusal};
-use crate::downstream::Session;
+use super::{continuing, modern, passing, refusal};
 use crate::mcp::{Envelope, Message, Object, Outbox, RequestId, Revision, headers};
+use crate::proxy::Proxy;
+use crate::replicas::LONGEST_ID;
+use crate::secret::random_token;
 
 /// Processes a POST.
 pub(super) async fn post(
@@ -40,6 +43,13 @@ pub(super) async fn post(
         Err(bad) => return refusal::malformed(&bad),
     };
     if modern::is_modern(map, &envelope) {
+        if let Some((owner, arrival)) = passing::owner_of_request(shared, admission, &envelope) {
+            let passed = passing::pass_on(shared, &owner, arrival, map, &text);
+            // Without the replica, its call is not known any more.
+            if let Some(response) = Box::pin(passed).await {
+                return response;
+            }
+        }
         return modern::post(shared, admission, map, &text, envelope, forms).await;
     }
     if let Envelope::Single(Message::Request(request)) = &envelope
@@ -52,25 +62,21 @@ pub(super) async fn post(
             Ok(proxy) => proxy,
             Err(refusal) => return refusal.answer(Some(&id)),
         };
-        let session = admission.session(proxy, &shared.tasks);
-        return initialize(
-            shared,
-            (admission, session),
-            map,
-            &text,
-            envelope,
-            &id,
-            forms,
-        )
-        .await;
+        return initialize(shared, (admission, proxy), map, &text, envelope, &id, forms).await;
     }
-    let (guard, _) = match session_of(&shared.sessions, admission, map) {
+    let (guard, _) = match session_of(shared, admission, map).await {
         Ok(found) => found,
         Err(refusal) => return refusal.answer(None),
     };
     let session = guard.session().clone();
     let outbox = Outbox::within(shared.outgoing.clone());
     let id = id_of(&envelope);
+    if let (Some(id), Some(_)) = (&id, &shared.replicas)
+        && id.as_json().len() > LONGEST_ID
+    {
+        let message = format!("the id of a request has at most {LONGEST_ID} bytes");
+        return refusal::bad_request(&message);
+    }
     let is_answered = is_answered(&envelope, session.legacy_revision());
     session.receive_envelope(&text, envelope, &own_exchange(map, &outbox, admission));
     if !is_answered {
@@ -89,7 +95,7 @@ pub(super) async fn post(
 /// Opens a session with a handshake.
 async fn initialize(
     shared: &Arc<Shared>,
-    (admission, session): (&Admission, Arc<Session>),
+    (admission, proxy): (&Admission, Arc<Proxy>),
     map: &HeaderMap,
     text: &Bytes,
     envelope: Envelope<'_>,
@@ -97,6 +103,7 @@ async fn initialize(
     forms: Forms,
 ) -> Response {
     let outbox = Outbox::within(shared.outgoing.clone());
+    let session = admission.session(proxy, &shared.tasks);
     session.receive_envelope(text, envelope, &own_exchange(map, &outbox, admission));
     let question = PostedRequest {
         id: Some(id),
@@ -107,17 +114,27 @@ async fn initialize(
     if session.legacy_revision().is_none() {
         return answer(shared, Stream::alone(outbox), question).await;
     }
-    let (name, guard) =
-        match shared
-            .sessions
-            .open(session, admission.kind(), admission.pass.clone())
-        {
-            Ok(opened) => opened,
-            Err(Full) => return full(Some(id)),
-        };
+    let named = match &shared.replicas {
+        None => Ok((random_token(), None)),
+        Some(replicas) => continuing::name(shared, replicas, admission, &session).await,
+    };
+    let (name, keeper) = match named {
+        Ok(named) => named,
+        Err(refusal) => return refusal.answer(Some(id)),
+    };
+    let opening = Opening {
+        id: name.clone(),
+        session,
+        kind: admission.kind(),
+        pass: admission.pass.clone(),
+        keeper,
+    };
+    let guard = match shared.sessions.open(opening) {
+        Ok(guard) => guard,
+        Err(Full) => return full(Some(id)),
+    };
     let mut response = answer(shared, Stream::in_session(outbox, guard), question).await;
-    let name = HeaderValue::try_from(name)
-        .expect("a random token is made of letters, digits, `-` and `_`");
+    let name = HeaderValue::try_from(name).expect("the id is made of letters, digits, `-` and `_`");
     response.headers_mut().insert(headers::SESSION, name);
     response
 }

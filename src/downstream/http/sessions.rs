@@ -6,16 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use axum::http::{HeaderMap, StatusCode};
 use parking_lot::{Mutex, MutexGuard};
 
-use super::admission::{Admission, Kind};
+use super::admission::Kind;
 use super::event_log::EventLog;
-use super::refusal::Refusal;
+use super::keeping::AnswerKeeper;
 use crate::downstream::Session;
 use crate::identity::Pass;
-use crate::mcp::{ByteBudget, Outbox, Revision, headers};
-use crate::secret::random_token;
+use crate::mcp::{ByteBudget, Outbox};
 use crate::shutdown::Tasks;
 
 /// The maximum number of sessions. Beyond it, the one that was unused for longest ends, if it was unused for
@@ -50,7 +48,11 @@ pub(super) struct SessionEntry {
     budget: ByteBudget,
     /// The outbox of the server's own messages.
     stream: Mutex<Option<Outbox>>,
+    /// The outbox of messages to the stream that another replica has.
+    elsewhere: Mutex<Option<Outbox>>,
     log: Arc<EventLog>,
+    /// The name of the session at all replicas, if there are several.
+    name: Option<String>,
     began: SystemTime,
     guards: AtomicUsize,
     /// The number of uses, including the handshake.
@@ -61,6 +63,18 @@ pub(super) struct SessionEntry {
 /// A use of a session. While one exists, the session is not idle.
 #[derive(Debug)]
 pub(super) struct SessionGuard(Arc<SessionEntry>);
+
+/// A session that is to be kept.
+#[derive(Debug)]
+pub(super) struct Opening {
+    /// Its id.
+    pub(super) id: String,
+    pub(super) session: Arc<Session>,
+    pub(super) kind: Kind,
+    pub(super) pass: Option<Arc<Pass>>,
+    /// What keeps its answers for other replicas, if there are several.
+    pub(super) keeper: Option<AnswerKeeper>,
+}
 
 /// The maximum number of sessions is reached, and all are in use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,14 +106,12 @@ impl Sessions {
         }
     }
 
-    /// Adds `session`. Returns its id and its first use.
-    pub(super) fn open(
-        &self,
-        session: Arc<Session>,
-        kind: Kind,
-        pass: Option<Arc<Pass>>,
-    ) -> Result<(String, SessionGuard), Full> {
+    /// Adds a session, unless there is one with its id. Returns the first use of the one that is there then.
+    pub(super) fn open(&self, opening: Opening) -> Result<SessionGuard, Full> {
         let mut entries = self.entries();
+        if let Some(known) = entries.get(&opening.id) {
+            return Ok(SessionGuard::new(known.clone()));
+        }
         if entries.len() >= MOST {
             let least = least(&entries).ok_or(Full)?;
             entries
@@ -107,22 +119,60 @@ impl Sessions {
                 .iter()
                 .for_each(|entry| entry.close());
         }
+        let Opening {
+            id,
+            session,
+            kind,
+            pass,
+            keeper,
+        } = opening;
+        let name = keeper.as_ref().map(|keeper| keeper.session().to_owned());
+        let log = EventLog::new(self.kept.clone(), self.tasks.clone(), keeper);
         let entry = Arc::new(SessionEntry {
             session,
             kind,
             pass: Mutex::new(pass),
             budget: self.budget.clone(),
             stream: Mutex::default(),
-            log: Arc::new(EventLog::new(self.kept.clone(), self.tasks.clone())),
+            elsewhere: Mutex::default(),
+            log: Arc::new(log),
+            name,
             began: SystemTime::now(),
             guards: AtomicUsize::new(0),
             uses: AtomicUsize::new(0),
             used: Mutex::new(Instant::now()),
         });
-        let id = random_token();
         entry.session.named_for(&id);
-        entries.insert(id.clone(), entry.clone());
-        Ok((id, SessionGuard::new(entry)))
+        entries.insert(id, entry.clone());
+        Ok(SessionGuard::new(entry))
+    }
+
+    /// The session with this name at all replicas.
+    pub(super) fn named(&self, name: &str) -> Option<SessionGuard> {
+        let entries = self.entries();
+        let mut all = entries.values();
+        let entry = all.find(|entry| entry.name.as_deref() == Some(name));
+        entry.cloned().map(SessionGuard::new)
+    }
+
+    /// The names of all sessions that other replicas know.
+    pub(super) fn names(&self) -> Vec<String> {
+        let entries = self.entries();
+        entries
+            .values()
+            .filter_map(|entry| entry.name.clone())
+            .collect()
+    }
+
+    /// Ends the session with this name at all replicas.
+    pub(super) fn end_named(&self, name: &str) {
+        self.entries().retain(|_, entry| {
+            let ends = entry.name.as_deref() == Some(name);
+            if ends {
+                entry.close();
+            }
+            !ends
+        });
     }
 
     /// The session with this id, for the identity that opened it.
@@ -228,6 +278,21 @@ impl SessionEntry {
         self.stream.lock().clone()
     }
 
+    /// The name of the session at all replicas, if there are several.
+    pub(super) fn name(&self) -> Option<&str> {
+        self.name.as_deref()
+    }
+
+    /// Ends the stream of the server's own messages, because another replica has it now, and returns the outbox of messages for that.
+    pub(super) fn listen_elsewhere(&self) -> Outbox {
+        let outbox = Outbox::within(self.budget.clone());
+        self.session.attach_elsewhere(outbox.clone());
+        self.stream.lock().take().iter().for_each(Outbox::close);
+        let before = self.elsewhere.lock().replace(outbox.clone());
+        before.iter().for_each(Outbox::close);
+        outbox
+    }
+
     /// Whether this identity opened it. Its credential may be another one now.
     fn is_of(&self, pass: Option<&Arc<Pass>>) -> bool {
         let mut own = self.pass.lock();
@@ -247,6 +312,7 @@ impl SessionEntry {
     fn close(&self) {
         self.session.cancel_all();
         self.stream().iter().for_each(Outbox::close);
+        self.elsewhere.lock().iter().for_each(Outbox::close);
     }
 
     fn is_in_use(&self) -> bool {
@@ -328,36 +394,6 @@ fn least(entries: &HashMap<String, Arc<SessionEntry>>) -> Option<String> {
     least.map(|(id, _)| id.clone())
 }
 
-/// The session of a Streamable HTTP request, with its id.
-pub(super) fn session_of(
-    sessions: &Sessions,
-    admission: &Admission,
-    map: &HeaderMap,
-) -> Result<(SessionGuard, String), Refusal> {
-    let Some(id) = map.get(headers::SESSION) else {
-        let message =
-            "the header `Mcp-Session-Id` is missing; the response to `initialize` has one";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-    };
-    let id = id.to_str().unwrap_or_default();
-    let guard = sessions.find(id, &admission.kind(), admission.pass.as_ref());
-    let unknown = || {
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            "there is no such session; begin with `initialize`",
-        )
-    };
-    let guard = guard.ok_or_else(unknown)?;
-    if let Some(version) = map.get(headers::VERSION) {
-        let version = version.to_str().unwrap_or_default();
-        if Revision::parse(version).is_none() {
-            let message = format!("protocol revision `{version}` is not known");
-            return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-        }
-    }
-    Ok((guard, id.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -369,21 +405,24 @@ mod tests {
         let proxy = Proxy::without_servers(&tasks);
         let session = || Session::new(proxy.clone(), tasks.clone());
         let sessions = Sessions::new(ByteBudget::new(0, 0), ByteBudget::new(0, 0), tasks.clone());
-        let (unused, guard) = sessions
-            .open(session(), Kind::StreamableHttp(None), None)
-            .unwrap();
-        drop(guard);
-        let (used, guard) = sessions
-            .open(session(), Kind::StreamableHttp(None), None)
-            .unwrap();
+        let opening = |id: &str| Opening {
+            id: id.to_owned(),
+            session: session(),
+            kind: Kind::StreamableHttp(None),
+            pass: None,
+            keeper: None,
+        };
+        let (unused, used) = ("unused", "used");
+        drop(sessions.open(opening(unused)).unwrap());
+        let guard = sessions.open(opening(used)).unwrap();
         let is_there = |id: &str| sessions.entries().contains_key(id);
         sessions.tidy(Instant::now() + IDLE / 2);
-        assert!(is_there(&unused) && is_there(&used));
+        assert!(is_there(unused) && is_there(used));
         sessions.tidy(Instant::now() + IDLE * 2);
-        assert!(!is_there(&unused) && is_there(&used));
+        assert!(!is_there(unused) && is_there(used));
         drop(guard);
         sessions.tidy(Instant::now() + IDLE * 2);
-        assert!(!is_there(&used));
+        assert!(!is_there(used));
         tasks.finish().await;
     }
 }

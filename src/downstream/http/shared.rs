@@ -12,9 +12,11 @@ use super::draining::Draining;
 use super::logins::Logins;
 use super::refusal::Refusal;
 use super::sessions::Sessions;
+use crate::downstream::Session;
 use crate::downstream::session::name_of;
 use crate::mcp::ByteBudget;
 use crate::proxy::{Proxies, Proxy};
+use crate::replicas::{ClientOfReplica, Replicas};
 use crate::shutdown::Tasks;
 use crate::store::Records;
 
@@ -35,12 +37,29 @@ pub(super) struct Shared {
     pub(super) draining: Draining,
     /// The browsers on the page of logins, and the logins that they have begun.
     pub(super) logins: Logins,
+    /// The other replicas of the gateway, if there may be some.
+    pub(super) replicas: Option<Arc<Replicas>>,
 }
 
 impl Shared {
     /// The proxy of the run's own profiles.
     pub(super) fn main(&self) -> &Arc<Proxy> {
         self.proxies.main()
+    }
+
+    /// A new session of the client that was let in. `name` is that of the session at all replicas, if there are several.
+    pub(super) fn session(
+        &self,
+        admission: &Admission,
+        proxy: Arc<Proxy>,
+        name: Option<String>,
+    ) -> Arc<Session> {
+        let session = admission.session(proxy, &self.tasks);
+        if let Some(replicas) = &self.replicas {
+            let client = ClientOfReplica::new(replicas.clone(), admission.hash(), name);
+            session.join_replicas(client, self.draining.token().clone());
+        }
+        session
     }
 
     /// The proxy for the client with this name, as it was let in.

@@ -10,14 +10,15 @@ use bytes::Bytes;
 
 use super::admission::{Admission, Kind, pass};
 use super::forms::Forms;
-use super::incoming::read;
+use super::incoming::{read, read_letter};
 use super::refusal::{accepted, full};
-use super::sessions::Full;
+use super::sessions::{Full, Opening};
 use super::shared::Shared;
 use super::stream::Stream;
-use super::{body, refusal};
+use super::{body, passing, refusal};
 use crate::downstream::Exchange;
 use crate::mcp::{Envelope, Message, Object};
+use crate::secret::random_token;
 
 /// The path of the stream.
 pub(super) const STREAM: &str = "/sse";
@@ -38,16 +39,27 @@ pub(super) async fn stream(State(shared): State<Arc<Shared>>, request: Request) 
     let admission = Admission {
         profile: None,
         pass: pass(request.extensions()),
+        arrival: None,
     };
     // The client's name, which may have a profile, comes with the handshake.
     let proxy = match shared.proxy(&admission, None) {
         Ok(proxy) => proxy,
         Err(refusal) => return refusal.answer(None),
     };
-    let session = admission.session(proxy, &shared.tasks);
-    let opened = shared.sessions.open(session, Kind::Sse, admission.pass);
-    let (id, guard) = match opened {
-        Ok(opened) => opened,
+    let id = match &shared.replicas {
+        None => random_token(),
+        // Its messages come to any replica.
+        Some(replicas) => format!("{}.{}", replicas.id(), random_token()),
+    };
+    let opening = Opening {
+        id: id.clone(),
+        session: admission.session(proxy, &shared.tasks),
+        kind: Kind::Sse,
+        pass: admission.pass,
+        keeper: None,
+    };
+    let guard = match shared.sessions.open(opening) {
+        Ok(guard) => guard,
         Err(Full) => return full(None),
     };
     let outbox = guard.listen();
@@ -80,7 +92,17 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
     let admission = Admission {
         profile: None,
         pass: pass(&parts.extensions),
+        arrival: passing::arrival(&shared, &parts),
     };
+    if let Some((owner, arrival)) = passing::owner_of_stream(&shared, &admission, id) {
+        let letter = match read_letter(&shared.incoming, body).await {
+            Ok(letter) => letter,
+            Err(refusal) => return refusal.answer(None),
+        };
+        let passed = passing::pass_on(&shared, &owner, arrival, &parts.headers, &letter);
+        let gone = || refusal::not_found("there is no such session; its stream has ended");
+        return passed.await.unwrap_or_else(gone);
+    }
     let found = shared
         .sessions
         .find(id, &Kind::Sse, admission.pass.as_ref());

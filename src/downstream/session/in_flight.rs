@@ -79,11 +79,14 @@ impl RequestsInFlight {
         requests.filter(|request| !request.is_endless).count()
     }
 
-    /// Cancels a request, if it is in flight.
-    pub(super) fn cancel(&self, id: &RequestId) {
-        if let Some(request) = self.table.lock().requests.get(id) {
+    /// Cancels a request, if it is in flight. Returns whether it is.
+    pub(super) fn cancel(&self, id: &RequestId) -> bool {
+        let table = self.table.lock();
+        let request = table.requests.get(id);
+        if let Some(request) = request {
             request.cancelled.cancel();
         }
+        request.is_some()
     }
 
     /// Cancels all requests.

@@ -1,6 +1,7 @@
 //! One client session: its messages, negotiated revision and requests in flight. Responses may be sent in any order.
 
 mod in_flight;
+mod replicated;
 mod requests;
 
 pub(super) use requests::name_of;
@@ -12,6 +13,7 @@ use data_encoding::HEXLOWER;
 use parking_lot::Mutex;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
+use tokio_util::sync::CancellationToken;
 
 use self::in_flight::RequestsInFlight;
 use super::exchange::{Exchange, ResponseTarget};
@@ -40,6 +42,8 @@ pub(crate) struct Session {
     in_flight: RequestsInFlight,
     /// The session's name in traces, if it has an id.
     name: OnceLock<String>,
+    /// Cancelled when other replicas are to take over its subscriptions.
+    leaving: OnceLock<CancellationToken>,
 }
 
 impl Session {
@@ -53,12 +57,18 @@ impl Session {
             legacy: Mutex::default(),
             in_flight: RequestsInFlight::default(),
             name: OnceLock::new(),
+            leaving: OnceLock::new(),
         })
     }
 
     /// Sends the server's own messages to `outbox` from now on.
     pub(crate) fn attach(&self, outbox: Outbox) {
         self.client.listener().attach(outbox);
+    }
+
+    /// Sends to `outbox`, for the stream that another replica has, what only this replica knows.
+    pub(crate) fn attach_elsewhere(&self, outbox: Outbox) {
+        self.client.listener().attach_elsewhere(outbox);
     }
 
     /// The proxy that serves it.
@@ -271,11 +281,8 @@ impl Session {
             Message::Request(request) => self.start(line, request, answer),
             Message::Notification { method, params } => self.notified(&method, params),
             Message::Response { id, outcome } => {
-                if let Some(id) = id
-                    .and_then(|id| id.as_integer())
-                    .and_then(|id| u64::try_from(id).ok())
-                {
-                    self.client.answered(id, &outcome);
+                if let Some(id) = id {
+                    self.answered(&id, &outcome);
                 }
             }
         }
@@ -286,10 +293,12 @@ impl Session {
             && let Some(id) =
                 params.and_then(|raw| RequestId::parse(Object::parse(raw).ok()?.get("requestId")?))
         {
-            self.in_flight.cancel(&id);
+            let is_here = self.in_flight.cancel(&id);
+            self.cancel_elsewhere(&id, is_here);
         }
         if method == "notifications/roots/list_changed" {
             self.client.moved();
+            self.move_elsewhere();
         }
         if matches!(
             method,

@@ -129,7 +129,11 @@ impl Session {
                         let trace = traced.trace().clone();
                         let caller =
                             self.caller((revision, method), &meta, (exchange, received), trace);
-                        self.proxy().handle(&caller, method, params, line).await
+                        let reply = self.proxy().handle(&caller, method, params, line).await;
+                        match self.changes_elsewhere(revision, method) {
+                            true => Box::pin(self.change_elsewhere(method, params, reply)).await,
+                            false => reply,
+                        }
                     }
                 };
                 (revision, reply)
@@ -298,6 +302,7 @@ impl Session {
         };
         tokio::select! {
             () = self.tasks.stopped() => {}
+            () = self.left() => {}
             () = pass_on => {}
         }
         Reply::Ended {

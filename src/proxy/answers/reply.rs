@@ -94,6 +94,12 @@ impl Reply {
 
     /// The outcome of the request, in one word.
     #[must_use]
+    pub(crate) fn is_result(&self) -> bool {
+        !matches!(self, Self::RelayedError(_) | Self::Error { .. })
+    }
+
+    /// The outcome, for the log.
+    #[must_use]
     pub(crate) fn outcome(&self) -> &'static str {
         match self {
             Self::Error { .. } | Self::RelayedError(_) => "error",

@@ -139,6 +139,11 @@ impl CallHost {
         };
     }
 
+    /// A word by which the client continues its request.
+    pub(in crate::proxy) fn state_word(&self) -> String {
+        self.current().caller.client.state_word()
+    }
+
     fn current(&self) -> MutexGuard<'_, CurrentRequest> {
         self.now.lock()
     }
@@ -315,7 +320,7 @@ impl Host for StandingHost {
             return Box::pin(async { refusal(ANOTHERS_ID) });
         }
         Box::pin(async move {
-            match client.listener().outbox() {
+            match client.listener().any_outbox() {
                 Some(outbox) => {
                     client
                         .ask(&outbox, &question.method, named(&question))

@@ -1,6 +1,6 @@
 //! A client as the proxy knows it: capabilities, interests, and open questions.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasher as _, RandomState};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,12 @@ use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, oneshot};
 
 use super::listener::Listener;
+use crate::mcp::object::quoted;
 use crate::mcp::{
     ClientCapabilities, ErrorCode, Extensions, Frame, LogLevel, Object, Outbox, Outcome,
 };
 use crate::proxy::view::SessionSurface;
+use crate::replicas::ClientOfReplica;
 use crate::secret::random_token;
 use crate::tool::ServerName;
 use crate::upstream::ServerReply;
@@ -46,6 +48,8 @@ pub(crate) struct Client {
     definitions: Mutex<Option<Bytes>>,
     /// How it sees the servers' tools, once that is decided.
     surface: OnceLock<SessionSurface>,
+    /// The client as all replicas know it, if there are several.
+    replica: OnceLock<ClientOfReplica>,
 }
 
 /// A client's identity in records.
@@ -123,7 +127,26 @@ impl Client {
             person: OnceLock::new(),
             definitions: Mutex::default(),
             surface: OnceLock::new(),
+            replica: OnceLock::new(),
         })
+    }
+
+    /// Makes it one that other replicas know, too.
+    pub(crate) fn join_replicas(&self, replica: ClientOfReplica) {
+        // It belongs to one session.
+        let _ = self.replica.set(replica);
+    }
+
+    /// The client as all replicas know it.
+    #[must_use]
+    pub(crate) fn replica(&self) -> Option<&ClientOfReplica> {
+        self.replica.get()
+    }
+
+    /// A word for a request that waits for its client's answers. It cannot be guessed, and leads every replica to this one.
+    pub(in crate::proxy) fn state_word(&self) -> String {
+        let replica = self.replica.get();
+        replica.map_or_else(random_token, ClientOfReplica::state_word)
     }
 
     /// The number that identifies the client.
@@ -250,6 +273,18 @@ impl Client {
         surface
     }
 
+    /// How it sees the servers' tools, for its session's id.
+    #[must_use]
+    pub(crate) fn surface_bits(&self) -> u8 {
+        self.surface().bits()
+    }
+
+    /// Its name and version, as given first.
+    #[must_use]
+    pub(crate) fn software(&self) -> Option<&(String, String)> {
+        self.software.get()
+    }
+
     /// Whether it has been decided how it sees the servers' tools.
     pub(in crate::proxy) fn has_surface(&self) -> bool {
         self.surface.get().is_some()
@@ -271,15 +306,22 @@ impl Client {
 
     /// The client's identity for records.
     pub(in crate::proxy) fn identity(&self) -> Identity {
+        let of_replicas = self.replica.get().and_then(ClientOfReplica::session);
         Identity {
-            session: format!("{}-{}", process(), self.number),
+            session: match of_replicas {
+                Some(session) => session.to_owned(),
+                None => format!("{}-{}", process(), self.number),
+            },
             software: self.software.get().cloned(),
         }
     }
 
     /// The id of its session for approvals. Requests without a session from clients of one name share it.
     pub(in crate::proxy) fn session(&self) -> String {
-        format!("{}-{:x}", process(), self.share())
+        match self.replica.get().and_then(ClientOfReplica::session) {
+            Some(session) => session.to_owned(),
+            None => format!("{}-{:x}", process(), self.share()),
+        }
     }
 
     /// Sets the directories this process was started in on the client's behalf.
@@ -336,7 +378,7 @@ impl Client {
     }
 
     /// Sets the lowest log level that it accepts.
-    pub(in crate::proxy) fn set_log_level(&self, level: LogLevel) {
+    pub(crate) fn set_log_level(&self, level: LogLevel) {
         self.state().log_level = Some(level);
     }
 
@@ -350,19 +392,22 @@ impl Client {
         let id = self.next_question.fetch_add(1, Ordering::Relaxed);
         let (answer, answered) = oneshot::channel();
         self.questions().insert(id, answer);
-        let _open = OpenQuestion {
-            client: self,
-            outbox,
-            id,
-        };
+        let named = self.replica.get().and_then(|one| one.question(id));
+        let name = named.map_or_else(|| id.to_string(), |name| quoted(&name));
         let question = Frame::request(
-            id,
+            &name,
             method,
             Frame {
                 body: params,
                 ..Frame::default()
             },
         );
+        let _open = OpenQuestion {
+            client: self,
+            outbox,
+            id,
+            name,
+        };
         let Ok(question) = outbox.hold(question) else {
             return refusal("the clients have too much to read already");
         };
@@ -403,6 +448,17 @@ impl Client {
             .iter()
             .position(|(of, known)| of == server && *known == id);
         known.and_then(|at| elsewhere.remove(at)).is_some()
+    }
+
+    /// Replaces the URIs that it follows by those that another replica has noted.
+    pub(crate) fn follow_uris(&self, uris: BTreeSet<String>) {
+        self.listener.interests().uris = uris;
+    }
+
+    /// The URIs that it follows.
+    #[must_use]
+    pub(crate) fn followed_uris(&self) -> BTreeSet<String> {
+        self.listener.interests().uris.clone()
     }
 
     /// Passes on the answer to question `id`. A late or duplicate answer is ignored.
@@ -449,12 +505,14 @@ struct OpenQuestion<'a> {
     client: &'a Client,
     outbox: &'a Outbox,
     id: u64,
+    /// The id that the client knows, as JSON.
+    name: String,
 }
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
         if self.client.questions().remove(&self.id).is_some() {
-            let params = format!(r#"{{"requestId":{}}}"#, self.id);
+            let params = format!(r#"{{"requestId":{}}}"#, self.name);
             // If the client is gone, it needs no notification.
             let _ = self
                 .outbox

@@ -16,6 +16,8 @@ use crate::tool::ServerName;
 pub(crate) struct Listener {
     /// The outbox for notifications; a client over HTTP may not have opened a stream.
     outbox: Mutex<Option<Outbox>>,
+    /// The outbox for messages to the stream that another replica has.
+    elsewhere: Mutex<Option<Outbox>>,
     interests: Mutex<Interests>,
     /// The id of the subscription as JSON, which every notification carries.
     subscription: Option<String>,
@@ -67,6 +69,7 @@ impl Listener {
         };
         Arc::new(Self {
             outbox: Mutex::default(),
+            elsewhere: Mutex::default(),
             interests: Mutex::new(interests),
             subscription: None,
             gone: OnceLock::new(),
@@ -79,6 +82,7 @@ impl Listener {
         let (outbox, interests) = (Mutex::new(Some(outbox)), Mutex::new(interests));
         Arc::new(Self {
             outbox,
+            elsewhere: Mutex::default(),
             interests,
             subscription: Some(id.to_owned()),
             gone: OnceLock::new(),
@@ -87,7 +91,20 @@ impl Listener {
 
     /// Sends notifications to `outbox` from now on.
     pub(crate) fn attach(&self, outbox: Outbox) {
+        *self.elsewhere.lock() = None;
         *self.outbox.lock() = Some(outbox);
+    }
+
+    /// Sends to `outbox`, for the stream that another replica has, what only this replica knows.
+    pub(crate) fn attach_elsewhere(&self, outbox: Outbox) {
+        let before = self.elsewhere.lock().replace(outbox);
+        before.iter().for_each(Outbox::close);
+    }
+
+    /// The outbox of its stream, here or at another replica.
+    pub(in crate::proxy) fn any_outbox(&self) -> Option<Outbox> {
+        let elsewhere = || self.elsewhere.lock().clone().filter(Outbox::is_open);
+        self.outbox().or_else(elsewhere)
     }
 
     /// The outbox for notifications, if there is one.
@@ -108,7 +125,13 @@ impl Listener {
 
     /// Sends a change, if it was asked for.
     pub(super) fn tell(&self, change: &ChangeNotice) {
-        let Some(outbox) = self.outbox() else { return };
+        let outbox = match change {
+            // The server of this replica alone may know of it.
+            ChangeNotice::Resource { .. } => self.any_outbox(),
+            // Each replica sees changed lists.
+            ChangeNotice::Tools | ChangeNotice::Prompts | ChangeNotice::Resources => self.outbox(),
+        };
+        let Some(outbox) = outbox else { return };
         let interests = self.interests();
         let (wanted, method, params) = match change {
             ChangeNotice::Tools => (interests.tools, "notifications/tools/list_changed", "{}"),

@@ -7,7 +7,7 @@ pub(in crate::proxy) mod listener;
 mod workspace;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -17,6 +17,7 @@ use self::listener::{ChangeNotice, Listener};
 use super::view::{View, ViewSource, Workspace};
 use crate::config::Config;
 use crate::mcp::{ClientCapabilities, LogLevel};
+use crate::replicas::Replicas;
 use crate::tool::ServerName;
 
 /// All clients, with their workspaces, views and listeners.
@@ -31,6 +32,8 @@ pub(in crate::proxy) struct Callers {
     latest: Mutex<ClientCapabilities>,
     /// Notified when the set of followed resources may have changed.
     changed: Arc<Notify>,
+    /// The other replicas of the gateway, which are told of changed lists.
+    replicas: OnceLock<Arc<Replicas>>,
 }
 
 impl Callers {
@@ -42,6 +45,24 @@ impl Callers {
             listeners: Mutex::default(),
             latest: Mutex::default(),
             changed: Arc::default(),
+            replicas: OnceLock::new(),
+        }
+    }
+
+    /// Tells other replicas of changed lists from now on.
+    pub(in crate::proxy) fn join_replicas(&self, replicas: Arc<Replicas>) {
+        // A run has them from its start.
+        let _ = self.replicas.set(replicas);
+    }
+
+    /// Tells other replicas that the lists of `server` are now those with this hash.
+    pub(in crate::proxy) fn tell_replicas(
+        &self,
+        server: &ServerName,
+        hash: impl FnOnce() -> String,
+    ) {
+        if let Some(replicas) = self.replicas.get() {
+            replicas.listed(server.as_str(), &hash());
         }
     }
 

@@ -1,5 +1,8 @@
 //! The lists whose content has changed for clients.
 
+use data_encoding::HEXLOWER;
+use sha2::{Digest as _, Sha256};
+
 use crate::catalog::{Entries, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::proxy::callers::listener::ChangeNotice;
@@ -52,4 +55,18 @@ pub(super) fn by_listing(
         changes.push(ChangeNotice::Resources);
     }
     changes
+}
+
+/// A hash of all lists of a server, which replicas compare.
+pub(in crate::proxy) fn hash_of(known: &ServerTools) -> String {
+    let mut hash = Sha256::new();
+    for tool in known.entries() {
+        hash.update(tool.hash.to_string());
+    }
+    for list in [known.prompts(), known.resources(), known.templates()] {
+        hash.update([0]);
+        let entries = list.as_slice().iter();
+        entries.for_each(|entry| hash.update(entry.hash.to_string()));
+    }
+    HEXLOWER.encode(&hash.finalize()[..8])
 }

@@ -218,7 +218,7 @@ impl Inventory {
     }
 }
 
-/// What the cache has of some servers.
+/// The content of the cache for some servers.
 #[derive(Default)]
 struct Cached {
     known: Vec<Arc<ServerTools>>,

@@ -235,9 +235,9 @@ impl Inventory {
                 topics.note(&snapshot);
                 extensions.note(&snapshot);
             }
-            changes::by_listing(&server, &before, &snapshot)
+            (changes::by_listing(&server, &before, &snapshot), snapshot)
         });
-        let changes = stored.await.map_err(|_| NotListed::NotKept)?;
+        let (changes, snapshot) = stored.await.map_err(|_| NotListed::NotKept)?;
         self.index.catalog_changed();
         if changes.contains(&ChangeNotice::Tools) {
             let server = || server.to_string();
@@ -247,6 +247,10 @@ impl Inventory {
             });
         }
         self.callers.lists_changed(&changes);
+        if let Some(known) = snapshot.server(server).filter(|_| !changes.is_empty()) {
+            let hash = || changes::hash_of(known);
+            self.callers.tell_replicas(server, hash);
+        }
         Ok(())
     }
 }

@@ -33,6 +33,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+pub(in crate::proxy) use self::changes::hash_of;
 use self::findings::KeptFindings;
 pub(crate) use self::findings::neighbours;
 use self::index::Index;

@@ -13,7 +13,6 @@ use super::{Relay, RequestContext, error};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::callers::caller::named;
-use crate::secret::random_token;
 use crate::tool::ServerName;
 use crate::upstream::{Question, ServerReply};
 
@@ -126,7 +125,7 @@ impl Relay {
             ));
             asking.asked.push(key.get().to_owned());
         }
-        let token = format!("{STATE_PREFIX}{}", random_token());
+        let token = format!("{STATE_PREFIX}{}", context.caller.client.state_word());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),

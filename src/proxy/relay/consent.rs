@@ -23,7 +23,6 @@ use crate::proxy::Reply;
 use crate::proxy::callers::caller::{CallHost, Questions, named};
 use crate::proxy::failure::{Failure, NoConsent, Withheld};
 use crate::proxy::view::View;
-use crate::secret::random_token;
 use crate::tool::QualifiedName;
 use crate::upstream::{self, Host as _, Question};
 
@@ -367,7 +366,7 @@ impl Relay {
         question: &Question,
         call: Fingerprint,
     ) -> Option<Consent> {
-        let state = format!("{STATE_PREFIX}{}", random_token());
+        let state = format!("{STATE_PREFIX}{}", context.caller.client.state_word());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{"{KEY}":{{"method":"elicitation/create","params":{}}}}},"requestState":{}}}"#,
             String::from_utf8_lossy(&named(question)),

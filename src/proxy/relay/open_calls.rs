@@ -20,7 +20,6 @@ use super::{Relay, Relayed, RequestContext, error, with_answers};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::callers::caller::{CallHost, PendingQuestion, Questions, named};
-use crate::secret::random_token;
 use crate::telemetry::trace::Hop;
 use crate::tool::ServerName;
 use crate::upstream::{self, CallError, Host, Question, ServerCall, ServerReply};
@@ -212,7 +211,7 @@ impl Relay {
                 )
             })
             .collect();
-        let token = format!("{STATE_PREFIX}{}", random_token());
+        let token = format!("{STATE_PREFIX}{}", open.host.state_word());
         let result = format!(
             r#"{{"resultType":"input_required","inputRequests":{{{}}},"requestState":{}}}"#,
             requests.join(","),

@@ -545,4 +545,8 @@ impl Records for Store {
     fn fault(&self) -> Option<String> {
         Store::fault(self)
     }
+
+    fn database(&self) -> Option<&Store> {
+        Some(self)
+    }
 }

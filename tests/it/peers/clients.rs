@@ -29,15 +29,15 @@ struct Report {
 }
 
 /// A client and how it connects.
-struct Peer {
-    name: &'static str,
-    mode: &'static str,
+pub(super) struct Peer {
+    pub(super) name: &'static str,
+    pub(super) mode: &'static str,
     /// The revision that it and `mcpzip` agree on.
     protocol: &'static str,
     program: fn(&Peers) -> Vec<std::path::PathBuf>,
 }
 
-const PEERS: [Peer; 6] = [
+pub(super) const PEERS: [Peer; 6] = [
     Peer {
         name: "Python mcp 1.30.0",
         mode: "legacy",
@@ -190,6 +190,21 @@ fn real_clients_side_by_side_share_one_daemon() {
     let attached = log.matches("attached to the daemon").count();
     assert!(attached >= PEERS.len(), "{log}");
     assert_eq!(log.matches("the daemon is there").count(), 1, "{log}");
+}
+
+/// Runs a client with its calls of `everything`, and checks what it saw.
+#[cfg(target_os = "linux")]
+pub(super) fn uses(
+    peer: &Peer,
+    peers: &Peers,
+    setup: &Setup,
+    server: &[String],
+) -> Result<(), String> {
+    let report = peer.report(peers, setup, server)?;
+    same("protocol", &report.protocol.as_str(), &peer.protocol)?;
+    same("complaints", &report.complaints, &Vec::new())?;
+    let definition = definition_of_echo(peers);
+    check(&report.tools, &report.results, &definition)
 }
 
 /// What each client does: find, understand and call a tool, then err in two ways.

@@ -12,7 +12,7 @@ use super::{announce, peers, servers};
 use crate::support::{Setup, program};
 
 /// The name of the server behind `mcpzip`.
-const FIXTURE: &str = "fixture";
+pub(super) const FIXTURE: &str = "fixture";
 
 /// The scenarios of extensions that `mcpzip` has.
 const CLIENT_EXTENSIONS: [&str; 5] = [
@@ -28,7 +28,7 @@ const SERVER_EXTENSIONS: [&str; 3] = [
     "sep-2640-skills-manifest",
 ];
 
-const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
+pub(super) const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
 /// The suite plays the server; the example `conformance_client` is the host that drives `mcpzip` over stdio.
 #[test]

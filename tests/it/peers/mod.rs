@@ -21,6 +21,8 @@ mod page;
 mod process;
 mod real_servers;
 #[cfg(target_os = "linux")]
+mod replicas;
+#[cfg(target_os = "linux")]
 mod sandboxed;
 mod served;
 mod servers;

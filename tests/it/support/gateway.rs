@@ -221,6 +221,18 @@ impl HttpSession {
         &self.id
     }
 
+    /// The session at another address.
+    pub(crate) fn at(&self, address: SocketAddr) -> Self {
+        let id = self.id.clone();
+        Self { address, id }
+    }
+
+    /// A session with another id.
+    pub(crate) fn named(&self, id: &str) -> Self {
+        let (address, id) = (self.address, id.to_owned());
+        Self { address, id }
+    }
+
     /// A message in this session.
     pub(crate) fn post(&self, body: &str) -> Call {
         Call::post(self.address, body).header("Mcp-Session-Id", &self.id)

@@ -203,6 +203,11 @@ pub(crate) fn echo() -> Step {
     Step(r#""echo""#.to_owned())
 }
 
+/// Appends a line to the log.
+pub(crate) fn note(text: &str) -> Step {
+    Step(json!({ "note": text }).to_string())
+}
+
 /// Answers with an object of the process id, the directory and the variables.
 pub(crate) fn surroundings() -> Step {
     Step(r#""surroundings""#.to_owned())

@@ -107,6 +107,7 @@ impl Visit {
         let admission = Admission {
             profile: None,
             pass: Some(self.visitor.pass().clone()),
+            arrival: None,
         };
         let session = admission.session(proxy, &self.shared.tasks);
         session.uses_meta_tools();

@@ -1,0 +1,93 @@
+//! The part of the store that replicas use.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+/// The store does not answer, or refuses.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Unavailable(pub(crate) String);
+
+/// An event of the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// A replica has sent a notification.
+    Message {
+        /// Its subject.
+        topic: String,
+        /// The replica.
+        sender: String,
+        /// Its text.
+        payload: String,
+    },
+    /// Notifications may be missing.
+    Reread,
+}
+
+type Answer<T> = BoxFuture<'static, Result<T, Unavailable>>;
+
+/// The store, as replicas use it. Each function that asks it has a time limit.
+pub(crate) trait Backing: Debug + Send + Sync {
+    /// The id of this replica: one word of letters and digits.
+    fn id(&self) -> &str;
+
+    /// The URL of a replica that lives. It asks nothing.
+    fn peer(&self, replica: &str) -> Option<String>;
+
+    /// Removes this replica, which has ended its work.
+    fn retire(&self) -> Answer<()>;
+
+    /// Sends a notification to all replicas.
+    fn notify(&self, topic: &'static str, payload: String) -> Answer<()>;
+
+    /// The notifications from now on.
+    fn events(&self) -> mpsc::UnboundedReceiver<Event>;
+
+    /// All sessions with changes: the name, the body, and whether it has ended.
+    fn sessions(&self) -> Answer<Vec<(String, Vec<u8>, bool)>>;
+
+    /// The body of a session with changes, and whether it has ended.
+    fn session(&self, name: String) -> Answer<Option<(Vec<u8>, bool)>>;
+
+    /// Writes the body of a session if it was `before` until now; returns whether it was. `expires` is in seconds since 1970.
+    fn write_session(
+        &self,
+        name: String,
+        before: Option<Vec<u8>>,
+        body: Vec<u8>,
+        expires: u64,
+    ) -> Answer<bool>;
+
+    /// Marks a session as ended.
+    fn end_session(&self, name: String, expires: u64) -> Answer<()>;
+
+    /// Keeps events of a stream for a time.
+    fn keep_answer(
+        &self,
+        session: String,
+        stream: String,
+        events: Vec<(u64, Bytes)>,
+        kept: Duration,
+    ) -> Answer<()>;
+
+    /// The kept events of a stream behind `number`.
+    fn kept_answer(
+        &self,
+        session: String,
+        stream: String,
+        number: u64,
+    ) -> Answer<Vec<(u64, Bytes)>>;
+}
+
+/// The store on PostgreSQL.
+#[cfg(feature = "postgres")]
+pub(crate) fn of_store(store: crate::store::Store, tasks: crate::shutdown::Tasks) -> impl Backing {
+    postgres::OnPostgres { store, tasks }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres;

@@ -1,0 +1,225 @@
+//! The store on PostgreSQL, as replicas use it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use data_encoding::HEXLOWER_PERMISSIVE;
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
+
+use super::{Answer, Backing, Event, Unavailable};
+use crate::shutdown::Tasks;
+use crate::store::{ReplicaId, Signal, Store, StoreError};
+
+/// The time between two removals of rows that have expired.
+const TIDY: Duration = Duration::from_secs(5 * 60);
+
+const SESSIONS: &str = "select hash, body, ended from session where expires > now()";
+const SESSION: &str = "select body, ended from session where hash = $1 and expires > now()";
+const ADD: &str = "insert into session (hash, body, expires) values ($1, $2, to_timestamp($3::float8)) \
+    on conflict (hash) do nothing";
+const CHANGE: &str = "update session set body = $2 where hash = $1 and body = $3 and not ended";
+const END: &str = "insert into session (hash, body, ended, expires) values ($1, '', true, to_timestamp($2::float8)) \
+    on conflict (hash) do update set body = '', ended = true";
+const KEEP: &str = "insert into answer (stream, sequence, owner, body, expires) \
+    select $1, number, $2, body, now() + $5::float8 * interval '1 second' from unnest($3::bigint[], $4::bytea[]) as event (number, body) \
+    on conflict do nothing";
+const KEPT: &str = "select sequence, body from answer where stream = $1 and owner = $2 and sequence > $3 and expires > now() \
+    order by sequence";
+
+/// A store on PostgreSQL.
+#[derive(Debug)]
+pub(super) struct OnPostgres {
+    pub(super) store: Store,
+    pub(super) tasks: Tasks,
+}
+
+impl From<StoreError> for Unavailable {
+    fn from(error: StoreError) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Backing for OnPostgres {
+    fn id(&self) -> &str {
+        self.store.id().as_str()
+    }
+
+    fn peer(&self, replica: &str) -> Option<String> {
+        let id = ReplicaId::parse(replica)?;
+        let known = self.store.known_replicas();
+        let replica = known.iter().find(|known| known.id == id)?;
+        Some(replica.peer_url.clone())
+    }
+
+    fn retire(&self) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move { Ok(store.retire().await?) })
+    }
+
+    fn notify(&self, topic: &'static str, payload: String) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move { Ok(store.notify(topic, &payload).await?) })
+    }
+
+    fn events(&self) -> mpsc::UnboundedReceiver<Event> {
+        let (events, receiver) = mpsc::unbounded_channel();
+        let mut signals = self.store.notifications();
+        self.tasks
+            .spawn(tidy(self.store.clone(), self.tasks.clone()));
+        let tasks = self.tasks.clone();
+        self.tasks.spawn(async move {
+            loop {
+                let signal = tokio::select! {
+                    signal = signals.recv() => signal,
+                    () = tasks.stopped() => return,
+                };
+                let event = match signal {
+                    Ok(Signal::Message {
+                        topic,
+                        sender,
+                        payload,
+                    }) => Event::Message {
+                        topic,
+                        sender: sender.as_str().to_owned(),
+                        payload,
+                    },
+                    Ok(Signal::Reread) | Err(RecvError::Lagged(_)) => Event::Reread,
+                    Err(RecvError::Closed) => return,
+                };
+                if events.send(event).is_err() {
+                    return;
+                }
+            }
+        });
+        receiver
+    }
+
+    fn sessions(&self) -> Answer<Vec<(String, Vec<u8>, bool)>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let rows = store.query(SESSIONS, &[]).await?;
+            let rows = rows.iter().map(|row| {
+                let hash: &[u8] = row.get(0);
+                (HEXLOWER_PERMISSIVE.encode(hash), row.get(1), row.get(2))
+            });
+            Ok(rows.collect())
+        })
+    }
+
+    fn session(&self, name: String) -> Answer<Option<(Vec<u8>, bool)>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let row = store.query_opt(SESSION, &[&bytes(&name)]).await?;
+            Ok(row.map(|row| (row.get(0), row.get(1))))
+        })
+    }
+
+    fn write_session(
+        &self,
+        name: String,
+        before: Option<Vec<u8>>,
+        body: Vec<u8>,
+        expires: u64,
+    ) -> Answer<bool> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let hash = bytes(&name);
+            let written = match before {
+                None => {
+                    store
+                        .execute(ADD, &[&hash, &body, &seconds(expires)])
+                        .await?
+                }
+                Some(before) => store.execute(CHANGE, &[&hash, &body, &before]).await?,
+            };
+            Ok(written > 0)
+        })
+    }
+
+    fn end_session(&self, name: String, expires: u64) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            store
+                .execute(END, &[&bytes(&name), &seconds(expires)])
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn keep_answer(
+        &self,
+        session: String,
+        stream: String,
+        events: Vec<(u64, Bytes)>,
+        kept: Duration,
+    ) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let (numbers, bodies): (Vec<i64>, Vec<Vec<u8>>) = events
+                .into_iter()
+                .map(|(number, body)| (i64::try_from(number).unwrap_or(i64::MAX), body.to_vec()))
+                .unzip();
+            let owner = bytes(&session);
+            let kept = kept.as_secs_f64();
+            store
+                .execute(KEEP, &[&stream, &owner, &numbers, &bodies, &kept])
+                .await?;
+            Ok(())
+        })
+    }
+
+    fn kept_answer(
+        &self,
+        session: String,
+        stream: String,
+        number: u64,
+    ) -> Answer<Vec<(u64, Bytes)>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let behind = i64::try_from(number).unwrap_or(i64::MAX);
+            let rows = store
+                .query(KEPT, &[&stream, &bytes(&session), &behind])
+                .await?;
+            let events = rows.iter().map(|row| {
+                let (number, body): (i64, Vec<u8>) = (row.get(0), row.get(1));
+                (u64::try_from(number).unwrap_or(0), Bytes::from(body))
+            });
+            Ok(events.collect())
+        })
+    }
+}
+
+/// Removes rows that have expired, from time to time until the run ends.
+async fn tidy(store: Store, tasks: Tasks) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(TIDY) => {}
+            () = tasks.stopped() => return,
+        }
+        for statement in [
+            "delete from session where expires < now()",
+            "delete from answer where expires < now()",
+        ] {
+            if let Err(error) = store.execute(statement, &[]).await {
+                tracing::debug!(%error, "rows that have expired are not removed");
+            }
+        }
+    }
+}
+
+/// The hash in the name of a session.
+fn bytes(name: &str) -> Vec<u8> {
+    HEXLOWER_PERMISSIVE
+        .decode(name.as_bytes())
+        .unwrap_or_default()
+}
+
+/// Seconds as PostgreSQL takes them.
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "the seconds since 1970 need 31 bits"
+)]
+fn seconds(since: u64) -> f64 {
+    since as f64
+}

@@ -1,0 +1,6 @@
+//! Several replicas of the program on a real PostgreSQL, behind a real HAProxy that sends each request to the next one.
+
+pub(crate) mod cluster;
+mod failure;
+mod modern;
+mod sessions;
