@@ -155,13 +155,8 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
         }
         .into());
     }
-    let names = config.profiles.iter().flat_map(|profiles| profiles.keys());
-    for name in names {
-        if let Err(refusal) = config.narrowed(std::slice::from_ref(name)) {
-            return Err(Exit::of_setting(&mask(format!(
-                "{path}: the profile `{name}` cannot be used, and its sessions are refused: {refusal}"
-            ))));
-        }
+    if let Some(refused) = config_text::refusing_profiles(&config).first() {
+        return Err(Exit::of_setting(&mask(format!("{path}: {refused}"))));
     }
     if output.is_json_asked() {
         output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));

@@ -189,6 +189,18 @@ impl From<EditError> for Refused {
     }
 }
 
+/// A sentence about each profile whose sessions are refused.
+pub(super) fn refusing_profiles(config: &Config) -> Vec<String> {
+    let names = config.profiles.iter().flat_map(|profiles| profiles.keys());
+    let refused = names.filter_map(|name| {
+        let refusal = config.narrowed(std::slice::from_ref(name)).err()?;
+        Some(format!(
+            "the profile `{name}` cannot be used, and its sessions are refused: {refusal}"
+        ))
+    });
+    refused.collect()
+}
+
 impl Checked {
     /// Checks `text`. Positions are those of the text without secrets.
     fn of(text: &str, hidden: Option<&Hidden>, file: &Path, environment: &Environment) -> Self {
@@ -215,6 +227,8 @@ impl Checked {
                     let what = format!("server `{}`: {}", fault.name, fault.fault);
                     remark(fault.position, what, masker)
                 });
+                let profiles = refusing_profiles(&config).into_iter();
+                let faults = faults.chain(profiles.map(|what| remark(start, what, masker)));
                 let warnings = config
                     .warnings
                     .iter()

@@ -958,7 +958,9 @@ fn doctor_names_a_pause_and_config_check_a_profile_that_refuses_all() {
     let config = path.to_str().unwrap();
     let checked = setup.run(&["config", "check", "--config", config]).code(3);
     assert!(
-        checked.stderr.contains("the profile `r` cannot be used"),
+        checked
+            .to_string()
+            .contains("the profile `r` cannot be used"),
         "{checked}"
     );
 }
