@@ -92,7 +92,8 @@ impl Index {
         let words = lexical::score(&self.postings, &self.vocabulary, query, &is_word);
         let similarity = semantic.and_then(|semantic| self.similarity(semantic, query, &words));
         let scores = Scores::of(&words, similarity.as_ref());
-        let fits = similarity.map(|similarity| self.fits(request, query, &words, &similarity));
+        let fits =
+            similarity.map(|similarity| self.fits(request, query, &scores, &words, &similarity));
         let found = lexical::rank(&self.postings, query, scores, request, fits);
         let mut hits = found
             .into_iter()
@@ -126,7 +127,7 @@ impl Index {
         let scores = Scores::of(&words, similarity.as_ref());
         let fits = similarity
             .as_ref()
-            .map(|similarity| self.fits(request, &query, &words, similarity));
+            .map(|similarity| self.fits(request, &query, &scores, &words, similarity));
         let fused = scores.whole.clone();
         let found = lexical::rank(postings, &query, scores, request, fits.map(|_| true));
         let mut servers = postings.row(1.0);
@@ -163,13 +164,14 @@ impl Index {
         &self,
         request: &Request<'_>,
         query: &Query,
+        scores: &Scores,
         words: &lexical::Words,
         similarity: &Similarity,
     ) -> bool {
         let mut permitted = self.postings.row(1.0);
         lexical::keep_wanted(&self.postings, request, &mut permitted);
         let asked = lexical::distinct_words(query);
-        fitting::fits(words, similarity, &permitted, asked)
+        fitting::fits(&scores.whole, words, similarity, &permitted, asked)
     }
 
     /// The similarity of each tool to the query. `None` without any vector, or if the embedder fails.
