@@ -10,10 +10,10 @@ use super::lexical::Words;
 use super::meaning::Similarity;
 
 /// The weight of each property relative to the best combined score, and the sum that is needed.
-const WORDS: f32 = 0.5;
-const SPREAD: f32 = 6.6;
-const ASKED: f32 = 0.38;
-const NEEDED: f32 = 1.5;
+const WORDS: f32 = 0.33;
+const SPREAD: f32 = 5.97;
+const ASKED: f32 = 0.342;
+const NEEDED: f32 = 1.29;
 /// The spreads that were measured; few tools may have a smaller or larger one by chance.
 const SPREADS: std::ops::RangeInclusive<f32> = 0.06..=0.13;
 /// More words than this do not make a query longer: there are no measurements.
