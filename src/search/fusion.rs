@@ -11,12 +11,7 @@ use super::meaning::Similarity;
 const WORDS: f32 = 0.15;
 const SURE_WORDS: f32 = 0.3;
 /// The assumed similarity of a tool without a vector whose words match perfectly.
-const UNKNOWN: f32 = 0.6;
-/// The score the best tool must reach beyond chance: the best of many chance similarities grows with the logarithm of
-/// their number. Bounds cover very few and very many tools, for which there are no measurements.
-const CHANCE: f32 = 0.125;
-const CHANCE_OF_MANY: f32 = 0.0275;
-const BOUNDS: std::ops::RangeInclusive<f32> = 0.2..=0.32;
+pub(super) const UNKNOWN: f32 = 0.6;
 
 impl Scores {
     /// Combines words and meaning; words alone without meaning.
@@ -38,16 +33,6 @@ impl Scores {
             needs,
         }
     }
-}
-
-/// The score that the best tool of these servers must reach to fit, by the number of each one's tools.
-///
-/// The tools of one server resemble one another, so they are fewer chances than as many tools of many servers: about the
-/// square root of their number. Otherwise a thousand operations of an interface would hide what other servers have.
-pub(super) fn least(tools_of_servers: &[usize]) -> f32 {
-    let chances = tools_of_servers.iter().map(|tools| (*tools as f32).sqrt());
-    let chances = chances.sum::<f32>().max(1.0);
-    (CHANCE + CHANCE_OF_MANY * chances.ln()).clamp(*BOUNDS.start(), *BOUNDS.end())
 }
 
 fn fuse(words: &[f32], similarity: &[f32]) -> Vec<f32> {
@@ -92,26 +77,6 @@ mod tests {
         assert_eq!(first(&[0.9, 0.3], &[f32::NAN, 0.5]), 0);
         assert_eq!(first(&[0.2, 0.2], &[f32::NAN, 0.5]), 1);
         assert!(fuse(&[0.0], &[f32::NAN])[0] < f32::EPSILON);
-    }
-
-    #[test]
-    fn the_best_of_many_must_fit_better() {
-        let many = |servers: usize| least(&vec![10; servers]);
-        let cuts: Vec<f32> = [0, 1, 5, 50, 200, 1_000, 5_000].map(many).into();
-        assert!(
-            cuts.is_sorted() && cuts[2] < cuts[3] && cuts[3] < cuts[4],
-            "{cuts:?}"
-        );
-        assert!(cuts.iter().all(|cut| BOUNDS.contains(cut)), "{cuts:?}");
-    }
-
-    #[test]
-    fn tools_of_one_server_are_fewer_chances_than_those_of_many() {
-        let own = [8; 65];
-        let alone = least(&own);
-        let with = |others: &[usize]| least(&[&own[..], others].concat()) - alone;
-        let (of_one, of_many) = (with(&[1_000]), with(&[2; 500]));
-        assert!(of_one > 0.0 && of_many > 4.0 * of_one, "{of_one} {of_many}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use super::cache::{Cache, Key};
 use super::explain::{self, Explained, Explanation};
 use super::fingerprint::Fingerprint;
-use super::fusion;
+use super::fitting;
 use super::lexical::{self, Scores};
 use super::meaning::{Embedded, Meaning, Similarity, in_parallel};
 use super::postings::{Candidate, Postings};
@@ -92,8 +92,9 @@ impl Index {
         let words = lexical::score(&self.postings, &self.vocabulary, query, &is_word);
         let similarity = semantic.and_then(|semantic| self.similarity(semantic, query, &words));
         let scores = Scores::of(&words, similarity.as_ref());
-        let least = similarity.map(|_| self.least(request));
-        let found = lexical::rank(&self.postings, query, scores, request, least);
+        let fits =
+            similarity.map(|similarity| self.fits(request, query, &scores, &words, &similarity));
+        let found = lexical::rank(&self.postings, query, scores, request, fits);
         let mut hits = found
             .into_iter()
             .map(|candidate| self.hit(candidate))
@@ -124,13 +125,11 @@ impl Index {
         let words = lexical::score(postings, &self.vocabulary, &query, &is_word);
         let similarity = semantic.and_then(|semantic| self.similarity(semantic, &query, &words));
         let scores = Scores::of(&words, similarity.as_ref());
-        let least = similarity.as_ref().map(|_| self.least(request));
+        let fits = similarity
+            .as_ref()
+            .map(|similarity| self.fits(request, &query, &scores, &words, similarity));
         let fused = scores.whole.clone();
-        let found = lexical::rank(postings, &query, scores, request, least.map(|_| 0.0));
-        let best = found
-            .iter()
-            .map(|candidate| fused[candidate.doc])
-            .fold(0.0, f32::max);
+        let found = lexical::rank(postings, &query, scores, request, fits.map(|_| true));
         let mut servers = postings.row(1.0);
         lexical::prefer_servers(postings, &query, &mut servers);
         let mut named = postings.row(0.0);
@@ -154,20 +153,25 @@ impl Index {
             needs: query.needs.iter().map(|need| need.text.clone()).collect(),
             is_by_meaning: similarity.is_some(),
             repairs: words.repairs,
-            fits: least.is_none_or(|least| best >= least)
-                || hits.iter().any(|hit: &Explained| hit.is_named),
+            fits: fits.unwrap_or(true) || hits.iter().any(|hit: &Explained| hit.is_named),
             words_of_model: None,
             hits,
         })
     }
 
-    /// The score that the best tool must reach to fit, among those that the request permits.
-    fn least(&self, request: &Request<'_>) -> f32 {
-        let is_permitted = |server: &str| {
-            request.server.is_none_or(|only| only == server)
-                && request.without.iter().all(|other| other.as_str() != server)
-        };
-        fusion::least(&self.postings.tools_of_servers(is_permitted))
+    /// Whether any tool that the request permits fits.
+    fn fits(
+        &self,
+        request: &Request<'_>,
+        query: &Query,
+        scores: &Scores,
+        words: &lexical::Words,
+        similarity: &Similarity,
+    ) -> bool {
+        let mut permitted = self.postings.row(1.0);
+        lexical::keep_wanted(&self.postings, request, &mut permitted);
+        let asked = lexical::distinct_words(query);
+        fitting::fits(&scores.whole, words, similarity, &permitted, asked)
     }
 
     /// The similarity of each tool to the query. `None` without any vector, or if the embedder fails.

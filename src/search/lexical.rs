@@ -94,25 +94,24 @@ pub(super) fn needed(
 }
 
 /// The tools with the best scores, best first: at most `limit`, and those that tie with the last. Names in the query
-/// and the servers of the request are considered. Empty if no score reaches `least`; without `least`, every tool that
-/// matches a word fits.
+/// and the servers of the request are considered. `fits` is whether any tool fits, if that was decided by meaning: if not,
+/// only a tool whose name is in the query is listed. By words alone, every tool that matches one fits.
 pub(super) fn rank(
     postings: &Postings,
     query: &Query,
     Scores { mut whole, needs }: Scores,
     request: &Request<'_>,
-    least: Option<f32>,
+    fits: Option<bool>,
 ) -> Vec<Candidate> {
     if needs.len() > 1 {
         serve_each(&mut whole, &needs);
     }
     keep_wanted(postings, request, &mut whole);
-    if let Some(least) = least {
-        let best = maximum(&whole);
-        let floor = if best < least {
-            f32::INFINITY
+    if let Some(fits) = fits {
+        let floor = if fits {
+            maximum(&whole) * NOISE
         } else {
-            best * NOISE
+            f32::INFINITY
         };
         whole
             .iter_mut()
@@ -155,6 +154,11 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
         }
     }
     stems
+}
+
+/// The number of different words of a query.
+pub(super) fn distinct_words(query: &Query) -> usize {
+    stems(query.needs.iter().flat_map(|need| &need.words)).len()
 }
 
 /// The alternatives for a word: the word and its synonyms, or its probable meaning if no tool has it.
@@ -257,7 +261,7 @@ pub(super) fn prefer_servers(postings: &Postings, query: &Query, scores: &mut [f
 }
 
 /// Removes the scores of tools that the request excludes.
-fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
+pub(super) fn keep_wanted(postings: &Postings, request: &Request<'_>, scores: &mut [f32]) {
     if let Some(server) = request.server {
         let mut is_kept = postings.row(false);
         postings

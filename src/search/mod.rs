@@ -13,6 +13,7 @@ mod cache;
 mod embedding;
 mod explain;
 mod fingerprint;
+mod fitting;
 mod folding;
 mod fusion;
 #[cfg(any(test, feature = "fuzzing"))]

@@ -123,21 +123,6 @@ impl Postings {
             .map(|(doc, _)| doc)
     }
 
-    /// The number of tools of each server; 0 for those that are not `is_wanted`.
-    pub(super) fn tools_of_servers(&self, is_wanted: impl Fn(&str) -> bool) -> Vec<usize> {
-        let servers = self.layout.list(Section::Servers);
-        let mut tools = vec![0; servers.len()];
-        for server in self.layout.numbers(Section::ServerOf) {
-            tools[value(*server)] += 1;
-        }
-        for (at, tools) in tools.iter_mut().enumerate() {
-            if !is_wanted(servers.text(at)) {
-                *tools = 0;
-            }
-        }
-        tools
-    }
-
     /// The tools with this compact name, bare or with the server's name; a tool that matches both is returned once.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = usize> {
         let alone = self.docs(Section::ByTool, name);

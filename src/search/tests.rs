@@ -515,12 +515,12 @@ fn a_need_in_other_words_is_understood() {
     }
 }
 
-/// An embedder for which an ounce has a little to do with metals, and nothing with other texts.
-struct Slightly;
+/// An embedder for which an ounce has much to do with metals, and nothing with other texts.
+struct Metals;
 
-impl Embedder for Slightly {
+impl Embedder for Metals {
     fn name(&self) -> String {
-        "slightly".to_owned()
+        "metals".to_owned()
     }
 
     fn width(&self) -> usize {
@@ -537,7 +537,7 @@ impl Embedder for Slightly {
             if text.contains("ounce") {
                 vector[0] = 1.0;
             } else if text.contains("metals") {
-                (vector[0], vector[1]) = (0.3, 0.954);
+                (vector[0], vector[1]) = (0.9, 0.436);
             } else {
                 vector[2] = 1.0;
             }
@@ -548,7 +548,7 @@ impl Embedder for Slightly {
 }
 
 #[test]
-fn a_large_server_does_not_hide_what_another_has() {
+fn many_tools_do_not_hide_what_another_server_has() {
     let some = |server: &dyn Fn(usize) -> String, count: usize| {
         let tool = |at: usize| document(&server(at), &format!("tool{at}"), &format!("Thing {at}"));
         (0..count).map(tool).collect::<Vec<_>>()
@@ -557,13 +557,13 @@ fn a_large_server_does_not_hide_what_another_has() {
         let mut all = some(&|at| format!("own{at}"), 19);
         all.push(document("prices", "quote", "The price of metals"));
         all.extend(others);
-        let search = build(None, &all).with_embedder(Arc::new(Slightly));
+        let search = build(None, &all).with_embedder(Arc::new(Metals));
         embed(&search, &all);
         search
     };
-    let found = |search: &Search, server: Option<&str>, without: &[ServerName]| {
+    let found = |search: &Search, query: &str, server: Option<&str>, without: &[ServerName]| {
         let request = Request {
-            query: "ounce",
+            query,
             limit: 5,
             server,
             without,
@@ -575,18 +575,15 @@ fn a_large_server_does_not_hide_what_another_has() {
     };
     let of_one = own(some(&|_| "large".to_owned(), 400));
     let of_many = own(some(&|at| format!("other{at}"), 400));
-    for search in [own(Vec::new()), of_one] {
-        assert_eq!(found(&search, None, &[]), ["prices/quote"]);
+    let prices = [ServerName::new("prices").unwrap()];
+    for search in [own(Vec::new()), of_one, of_many] {
+        assert_eq!(found(&search, "ounce", None, &[]), ["prices/quote"]);
+        assert_eq!(
+            found(&search, "ounce", Some("prices"), &[]),
+            ["prices/quote"]
+        );
+        assert!(found(&search, "ounce", None, &prices).is_empty());
     }
-    assert!(
-        found(&of_many, None, &[]).is_empty(),
-        "chance gives the best of many tools as much"
-    );
-    let others: Vec<ServerName> = (0..400)
-        .map(|at| ServerName::new(&format!("other{at}")).unwrap())
-        .collect();
-    assert_eq!(found(&of_many, None, &others), ["prices/quote"]);
-    assert_eq!(found(&of_many, Some("prices"), &[]), ["prices/quote"]);
 }
 
 #[test]

@@ -464,7 +464,14 @@ fn a_search_finds_mcpzips_own_tools_only_when_it_is_about_them() {
         .tool("read_file", [answer("text")])
         .tool("list_directory", [answer("names")]);
     let mut client = Setup::new().server("files", files).connect();
-    for query in ["order a pizza", "read a document", "weather tomorrow"] {
+    for query in [
+        "order a pizza",
+        "read a document",
+        "weather tomorrow",
+        "status of my order",
+        "result of the match",
+        "log a workout",
+    ] {
         let found = client.search(query);
         assert!(!found.contains("mcpzip__"), "{query}: {found}");
     }
@@ -472,6 +479,8 @@ fn a_search_finds_mcpzips_own_tools_only_when_it_is_about_them() {
         ("status of the servers", "mcpzip__status"),
         ("mcpzip statistics", "mcpzip__stats"),
         ("the log of a server", "mcpzip__tail_log"),
+        ("read on in a stored result", "mcpzip__read_result"),
+        ("reconnect a failed server", "mcpzip__refresh"),
     ] {
         let found = client.search(query);
         assert!(found.contains(tool), "{query}: {found}");

@@ -86,8 +86,8 @@ def shapes(vocabulary, positions):
     return lambda name: known.get(name if name in known else name.split(".", 1)[-1], (d,))
 
 
-def read(data):
-    """Vocabulary and parameters, restored to float32, of an asset that `write` made."""
+def read(data, scales_of=None):
+    """Vocabulary and parameters, restored to float32, of an asset that `write` made. The dictionary `scales_of` gets the scales."""
     magic, version, _, _, _, _, pieces, positions, _, text, _, checksum, size = HEADER.unpack_from(data)
     if (magic, version, size) != (MAGIC, VERSION, len(data)) or zlib.crc32(data[ALIGNMENT:]) != checksum:
         raise ValueError("no asset of this version, or a damaged one")
@@ -109,6 +109,8 @@ def read(data):
             found = quantise.unpack(take(count // 2), shape)
             scales = np.frombuffer(take(count // quantise.GROUP * 2), "<f2").reshape(*shape[:-1], -1)
             p[name] = quantise.restore(found, scales)
+            if scales_of is not None:
+                scales_of[name] = scales.astype(np.float32)
         else:
             p[name] = np.frombuffer(take(count * 2), "<f2").reshape(shape).astype(np.float32)
     return vocabulary, p

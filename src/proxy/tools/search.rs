@@ -1,5 +1,6 @@
 //! The meta-tool `search_tools`, and searches of the command line.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -361,34 +362,67 @@ fn is_among(hits: &[Hit], hit: &Hit) -> bool {
         .any(|known| (&known.server, &known.tool) == (&hit.server, &hit.tool))
 }
 
-/// The words of queries about mcpzip itself: those of the built-in tools' names, and its own name.
-const OWN_WORDS: [&str; 10] = [
-    "mcpzip",
-    "mcp",
-    "proxy",
-    "server",
+/// A query about mcpzip itself has one of these names, or a subject and another word of the built-in tools. One word alone
+/// is often about something else: the status of an order, the result of a match, a web server.
+const OWN_NAMES: [&str; 3] = ["mcpzip", "mcp", "proxy"];
+const OWN_SUBJECTS: [&str; 4] = ["server", "tool", "result", "script"];
+const OWN_WORDS: [&str; 29] = [
     "status",
+    "state",
     "stat",
     "statistic",
     "log",
-    "tool",
-    "result",
+    "stderr",
+    "stored",
+    "shortened",
+    "truncated",
+    "large",
+    "rest",
+    "call",
+    "called",
+    "latency",
+    "error",
+    "fail",
+    "failed",
+    "down",
+    "connected",
+    "reconnect",
+    "refresh",
+    "restart",
+    "configured",
+    "configuration",
+    "add",
+    "remove",
+    "enable",
+    "disable",
+    "list",
 ];
 
 /// The servers that a search leaves out: those hidden from the client, and the built-in one unless the query is about
 /// it. Its tools are few and general, so they would be the closest match of every query without a real one.
 fn left_out(view: &View, query: &str, server: Option<&str>) -> Vec<ServerName> {
     let mut without = view.hidden_servers();
-    let query = query.to_lowercase();
-    let mut words = query.split(|c: char| !c.is_alphanumeric());
-    let is_own = |word: &str| {
-        let singular = word.strip_suffix('s').unwrap_or(word);
-        OWN_WORDS.contains(&word) || OWN_WORDS.contains(&singular)
-    };
-    if server != Some(BUILT_IN_SERVER) && !words.any(is_own) {
+    if server != Some(BUILT_IN_SERVER) && !is_about_us(query) {
         without.push(builtin::name());
     }
     without
+}
+
+fn is_about_us(query: &str) -> bool {
+    let query = query.to_lowercase();
+    let (mut subjects, mut others) = (HashSet::new(), false);
+    for word in query.split(|c: char| !c.is_alphanumeric()) {
+        let singular = word.strip_suffix('s').unwrap_or(word);
+        let is_among = |words: &[&str]| words.contains(&word) || words.contains(&singular);
+        if is_among(&OWN_NAMES) {
+            return true;
+        }
+        if is_among(&OWN_SUBJECTS) {
+            subjects.insert(singular);
+        }
+        others |= is_among(&OWN_WORDS);
+    }
+    subjects.len() > 1 || (others && !subjects.is_empty())
 }
 
 /// The reason why a search has no answer.
