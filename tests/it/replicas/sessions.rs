@@ -3,12 +3,12 @@
 use std::thread;
 
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::cluster::{Cluster, form, settle};
 use crate::support::gateway::Gateway;
 use crate::support::script::{answer, ask, await_cancel, change_tools, line, note, result, sleep};
-use crate::support::{Server, Setup, until};
+use crate::support::{Message, Server, Setup, until};
 
 const UPDATED: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"test:a"}}"#;
@@ -103,13 +103,13 @@ fn a_question_and_its_answer_find_their_way() {
         .at(0)
         .session_of("2025-11-25", &json!({ "elicitation": {} }));
     let mut call = session.execute(1, "fake__ask", "").open();
-    let question = call.message();
-    assert_eq!(
-        question.value()["method"],
-        "elicitation/create",
-        "{question:?}"
-    );
-    let id = question.value()["id"].as_str().unwrap().to_owned();
+    // The id of a question, which is a text.
+    let asked = |question: &Message| {
+        let question: Value = serde_json::from_str(question.as_str()).unwrap();
+        assert_eq!(question["method"], "elicitation/create", "{question}");
+        question["id"].as_str().unwrap().to_owned()
+    };
+    let id = asked(&call.message());
     let answer = |id: &str| {
         json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept", "content": { "name": "x" } } }).to_string()
     };
@@ -132,7 +132,7 @@ fn a_question_and_its_answer_find_their_way() {
     let balanced = session.at(cluster.balanced().address());
     for number in 2..8 {
         let mut call = balanced.execute(number, "fake__ask", "").open();
-        let id = call.message().value()["id"].as_str().unwrap().to_owned();
+        let id = asked(&call.message());
         assert_eq!(balanced.post(&answer(&id)).send().status, 202);
         assert!(call.message().text().starts_with("asked at"));
     }
