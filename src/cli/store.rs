@@ -401,7 +401,7 @@ mod kind {
 
     async fn export(store: &Store, file: &Path, output: &Output) -> Result<(), Exit> {
         let all = store.export().await.map_err(|error| exit(&error))?;
-        let lines = all.iter().map(|line| serde_json::to_string(line));
+        let lines = all.iter().map(serde_json::to_string);
         let lines: Result<Vec<String>, _> = lines.collect();
         let mut text = lines
             .map_err(|error| Exit::failed(error.to_string()))?

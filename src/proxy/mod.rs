@@ -755,7 +755,7 @@ fn pool(
     let has_person = person.is_some();
     context.person = person;
     if let (Some(place), Some(store)) = (&directories.logins, session.environment.store()) {
-        let vault = Vault::of_store(place.clone(), store.keys(), tasks.clone());
+        let vault = Vault::of_store(place.clone(), store.keys(), tasks);
         let vault = Arc::new(vault);
         context.logins_of_people = has_person.then(|| vault.clone());
         context.logins = Some(vault);

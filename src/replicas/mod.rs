@@ -60,6 +60,9 @@ const REREAD: Duration = Duration::from_secs(60 * 60);
 const ATTEMPTS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(250);
 
+/// Those who wait, by the topic and the text of a notification.
+type Echoes = HashMap<(String, String), Vec<oneshot::Sender<()>>>;
+
 /// The replicas, as one of them sees them.
 #[derive(Debug)]
 pub(crate) struct Replicas {
@@ -71,7 +74,7 @@ pub(crate) struct Replicas {
     known: Mutex<Known>,
     notices: broadcast::Sender<Notice>,
     /// Those who wait until a notification of this replica has come back, by its topic and text.
-    echoes: Mutex<HashMap<(String, String), Vec<oneshot::Sender<()>>>>,
+    echoes: Mutex<Echoes>,
     outgoing: mpsc::UnboundedSender<(&'static str, String)>,
 }
 

@@ -16,6 +16,9 @@ const ASKED: f32 = 0.342;
 const NEEDED: f32 = 1.29;
 /// The spreads that were measured; few tools may have a smaller or larger one by chance.
 const SPREADS: std::ops::RangeInclusive<f32> = 0.06..=0.13;
+/// The least spread for so few tools that theirs says nothing: a user who has them rather sees a wrong one than none.
+const FEW: f32 = 20.0;
+const SPREAD_OF_FEW: f32 = 0.09;
 /// More words than this do not make a query longer: there are no measurements.
 const MOST_ASKED: usize = 6;
 
@@ -48,7 +51,12 @@ pub(super) fn fits(
     }
     let mean = sum / count;
     let spread = (squares / count - mean * mean).max(0.0).sqrt();
-    let spread = spread.clamp(*SPREADS.start(), *SPREADS.end());
+    let least = if count < FEW {
+        SPREAD_OF_FEW
+    } else {
+        *SPREADS.start()
+    };
+    let spread = spread.clamp(least, *SPREADS.end());
     let asked = (1.0 + asked.min(MOST_ASKED) as f32).ln();
     best_fused + WORDS * best_words + SPREAD * spread + ASKED * asked >= NEEDED
 }

@@ -99,6 +99,9 @@ pub(crate) struct AuditLine {
     pub(crate) text: String,
 }
 
+/// The bodies of records, by key.
+pub(crate) type Bodies = Vec<(String, Vec<u8>)>;
+
 /// What replicas share. Errors are in words; [`io::ErrorKind::TimedOut`] and [`io::ErrorKind::NotConnected`] mean that the store does not
 /// answer now.
 ///
@@ -149,7 +152,7 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
     fn load_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Option<Vec<u8>>>>;
 
     /// The bodies of all logins, by key.
-    fn logins(&self) -> BoxFuture<'_, io::Result<Vec<(String, Vec<u8>)>>>;
+    fn logins(&self) -> BoxFuture<'_, io::Result<Bodies>>;
 
     /// Waits until no other replica has the lease of a login's record, and takes it.
     fn lease_login<'a>(&'a self, key: &'a str) -> BoxFuture<'a, io::Result<Lease>>;

@@ -225,7 +225,7 @@ impl InboundRouter {
             inbound.open().questions.remove(&id);
             match answer {
                 Some(ServerReply::Result(result)) => {
-                    reply(Frame::result(&id, "", result.into_bytes()))
+                    reply(Frame::result(&id, "", result.into_bytes()));
                 }
                 Some(ServerReply::Error(error)) => reply(Frame::relayed_error(&id, error)),
                 None => {}

@@ -72,7 +72,7 @@ pub(super) struct Opening {
     pub(super) session: Arc<Session>,
     pub(super) kind: Kind,
     pub(super) pass: Option<Arc<Pass>>,
-    /// What keeps its answers for other replicas, if there are several.
+    /// The keeper of its answers for other replicas, if there are several.
     pub(super) keeper: Option<AnswerKeeper>,
 }
 

@@ -32,7 +32,7 @@ pub(in crate::proxy) struct Callers {
     latest: Mutex<ClientCapabilities>,
     /// Notified when the set of followed resources may have changed.
     changed: Arc<Notify>,
-    /// The other replicas of the gateway, which are told of changed lists.
+    /// The other replicas of the gateway, which get to know of changed lists.
     replicas: OnceLock<Arc<Replicas>>,
 }
 

@@ -130,11 +130,14 @@ impl Inventory {
         });
         for (server, configuration) in wanted {
             watched.entry(server.clone()).or_insert_with(|| {
+                let entry = config.servers.get(server);
+                let is_remote = entry.is_some_and(|entry| entry.remote().is_some());
                 let server = server.clone();
-                let watched = Watched::new(Key {
+                let key = Key {
                     server,
                     configuration,
-                });
+                };
+                let watched = Watched::new(key, is_remote);
                 difference.fresh.push(watched.clone());
                 watched
             });
@@ -183,7 +186,10 @@ impl Inventory {
             let changes = others.flat_map(|server| changes::by_listing(server, &before, &snapshot));
             self.callers.lists_changed(&changes.collect::<Vec<_>>());
         }
-        for Watched { key, watch, stop } in fresh {
+        for Watched {
+            key, watch, stop, ..
+        } in fresh
+        {
             if self.start == Start::Serving && snapshot.server(&key.server).is_none() {
                 let _ = watch.begin();
             }

@@ -71,7 +71,6 @@ impl Inventory {
         self.release();
         self.loaded().await;
         let snapshot = self.catalog.snapshot();
-        let config = self.callers.unscoped().config();
         let start = Instant::now();
         let missing: Vec<_> = self
             .watched()
@@ -80,8 +79,7 @@ impl Inventory {
                 server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
             })
             .map(|(name, watched)| {
-                let entry = config.servers.get(name);
-                let is_remote = entry.is_some_and(|entry| entry.remote().is_some());
+                let is_remote = watched.is_remote;
                 let patience = match server {
                     Some(_) => limit,
                     None if watched.watch.is_doubtful() => DOUBTFUL,

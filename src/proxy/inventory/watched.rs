@@ -40,6 +40,8 @@ pub(super) struct Watched {
     pub(super) key: Key,
     pub(super) watch: Arc<Watch>,
     pub(super) stop: CancellationToken,
+    /// Whether it is behind a URL.
+    pub(super) is_remote: bool,
 }
 
 /// The listing of one server, shared by its task and those who wait for it.
@@ -69,9 +71,10 @@ pub(super) struct State {
 }
 
 impl Watched {
-    pub(super) fn new(key: Key) -> Self {
+    pub(super) fn new(key: Key, is_remote: bool) -> Self {
         Self {
             key,
+            is_remote,
             watch: Watch::new(),
             stop: CancellationToken::new(),
         }

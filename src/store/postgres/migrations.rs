@@ -83,7 +83,7 @@ impl Store {
             // A newer replica has begun; this one goes on with what it knows.
             return Ok((before, before));
         }
-        if wanted < 0 || wanted > LATEST || before.version > LATEST {
+        if !(0..=LATEST).contains(&wanted) || before.version > LATEST {
             return Err(StoreError::NoSchema {
                 wanted,
                 known: LATEST,

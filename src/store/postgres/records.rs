@@ -452,7 +452,7 @@ impl Records for Store {
         .boxed()
     }
 
-    fn logins(&self) -> BoxFuture<'_, io::Result<Vec<(String, Vec<u8>)>>> {
+    fn logins(&self) -> BoxFuture<'_, io::Result<super::super::Bodies>> {
         async move {
             let read = "select key, body from login where body is not null order by key";
             let rows = self.query(read, &[]).await?;

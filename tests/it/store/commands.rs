@@ -106,7 +106,7 @@ fn a_copy_comes_back_and_files_are_taken_over() {
     let _ = with_store.run(&["store", "export", copy]).code(0);
     let text = fs::read_to_string(copy).unwrap();
     assert!(text.lines().count() >= 2 && !text.contains(&anna), "{text}");
-    let moved = before.clone().store(&new);
+    let moved = before.store(&new);
     let _ = moved.run(&["store", "import", copy]).code(0);
     let refused = moved.run(&["store", "import", copy]).code(1);
     assert!(refused.stderr.contains("--replace"), "{refused:?}");
