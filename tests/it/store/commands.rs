@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::replica;
 use crate::identities::{execute, token};
-use crate::support::Setup;
 use crate::support::postgres::Postgres;
+use crate::support::{Setup, command};
 
 #[test]
 fn the_schema_comes_and_goes_and_a_newer_one_is_refused() {
@@ -26,7 +26,7 @@ fn the_schema_comes_and_goes_and_a_newer_one_is_refused() {
     // Again, and at the same time.
     std::thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| setup.run(&["store", "migrate"]).code(0));
+            scope.spawn(|| command::run(setup.command(&["store", "migrate"]), "").code(0));
         }
     });
     let back = setup
