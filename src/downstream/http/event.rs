@@ -53,7 +53,7 @@ impl StreamLabel {
 }
 
 impl NamedEventId {
-    /// Parses the form of [`NamedEventId::fmt`]; `None` for any other text.
+    /// Parses the form in which it is shown; `None` for any other text.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(4, '-');
         let replica = parts.next()?.to_owned();
