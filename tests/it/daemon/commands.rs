@@ -37,7 +37,7 @@ fn run(setup: &Setup, words: &[&str], input: &str) -> Outcome {
 }
 
 /// What is the same whenever a command runs.
-fn lasting(outcome: &Outcome) -> (Option<i32>, String, String) {
+fn lasting(outcome: &Outcome) -> (Option<i32>, String, Vec<String>) {
     // Vectors may be computed while the commands run.
     let without_vectors = |text: &str| match text.split_once(",\n  \"search_by_meaning\"") {
         Some((before, _)) => format!("{before}\n}}\n"),
@@ -49,12 +49,14 @@ fn lasting(outcome: &Outcome) -> (Option<i32>, String, String) {
             .filter(|line| !line.contains("listed_seconds_ago"));
         lasting.map(|line| format!("{line}\n")).collect()
     };
-    // A line of the log begins with its time.
+    // A line of the log begins with its time. Notes come before or after the lines that the command's own process writes.
     let stderr = lines(&outcome.stderr);
-    let stderr = match stderr.split_once(" ERROR") {
+    let without_time = |line: &str| match line.split_once("ERROR") {
         Some((_, rest)) => rest.to_owned(),
-        None => stderr,
+        None => line.to_owned(),
     };
+    let mut stderr: Vec<String> = stderr.lines().map(without_time).collect();
+    stderr.sort();
     (
         outcome.code,
         without_vectors(&lines(&outcome.stdout)),
