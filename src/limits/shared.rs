@@ -17,7 +17,7 @@ const SMALL: u64 = 60;
 /// A share is at most this part of a limit.
 const PART: u64 = 10;
 
-/// The shares of this replica, by limit: the period, and what is left.
+/// The shares of this replica, by limit: the period, and the calls that are left.
 pub(super) type Shares = HashMap<String, (i64, u64)>;
 
 /// A period: its number, and the time until its end.

@@ -2,8 +2,8 @@
 //!
 //! The best score alone does not tell: a query of general words is a little like every tool, and a long one in other
 //! words than the tools' is not very like even the right one. The spread of the similarities over all tools shows the first,
-//! the number of words the second. The rule does not count tools, so an interface of a thousand operations does not change
-//! what else is found. `tools/embedding/fitting.py` finds the weights; `docs/search.md` says how often the rule is wrong.
+//! the number of words the second. The rule does not count tools, except that fewer than 20 have too little of a spread, so an interface
+//! of a thousand operations does not change what else is found. `tools/embedding/fitting.py` finds the weights; `docs/search.md` says how often the rule is wrong.
 
 use super::fusion::UNKNOWN;
 use super::lexical::Words;

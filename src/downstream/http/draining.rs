@@ -92,7 +92,7 @@ impl Running {
         tokio::pin!(hurry);
         if !self.notice.is_zero() {
             self.draining.announced.cancel();
-            tracing::info!("a balancer is told to send no more requests");
+            tracing::info!("`/readyz` asks balancers to send no more requests");
             tokio::select! {
                 () = tokio::time::sleep(self.notice) => {}
                 _ = &mut hurry => return,

@@ -45,13 +45,6 @@ impl Keys {
         })
     }
 
-    /// The key that seals.
-    #[must_use]
-    #[allow(dead_code, reason = "replicas that talk to each other use it")]
-    pub(crate) fn current(&self) -> &Key {
-        &self.current
-    }
-
     /// The keys that open, the current one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.current).chain(&self.previous)

@@ -88,7 +88,7 @@ const CHANGES: &str =
 const WRITE: &str = "insert into record (kind, key, body) values ($1, $2, $3) \
     on conflict (kind, key) do update set body = excluded.body, number = nextval('change_number'), changed = now()";
 
-/// A share is at most what is left for each replica, and at least one call while any is left.
+/// A share is at most the rest of the limit divided by the number of replicas, and at least one call while any is left.
 const ALLOW: &str = "insert into allowance as known (key, period, used, granted, ends) \
     values ($1, $2, least($4::bigint, $3::bigint), least($4::bigint, $3::bigint), now() + $6::float8 * interval '1 second') \
     on conflict (key, period) do update set \

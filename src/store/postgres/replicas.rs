@@ -1,7 +1,5 @@
 //! The replicas that serve clients, and whether they live.
 
-#![allow(dead_code, reason = "replicas that talk to each other use it")]
-
 use std::sync::Arc;
 use std::time::Duration;
 

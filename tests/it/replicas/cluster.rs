@@ -214,7 +214,7 @@ fn free_port() -> u16 {
     listener.local_addr().unwrap().port()
 }
 
-/// Waits a moment for what other replicas are told, which nothing at the caller shows.
+/// Waits a moment until a notification has reached other replicas; nothing at the caller shows when.
 pub(crate) fn settle() {
     std::thread::sleep(Duration::from_millis(300));
 }

@@ -113,7 +113,7 @@ fn a_question_and_its_answer_find_their_way() {
     let answer = |id: &str| {
         json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept", "content": { "name": "x" } } }).to_string()
     };
-    // Nobody answers for another session, and nobody invents the id of a question.
+    // An answer from another session does not count, nor does an invented id of a question.
     let other = cluster.at(1).session();
     assert_eq!(other.post(&answer(&id)).send().status, 202);
     let at = session.at(cluster.at(1).address());
@@ -216,7 +216,7 @@ fn a_lost_stream_is_resumed_at_another_replica() {
     // Its replica lives, and is asked.
     let mut resumed = session.at(address).resume(&id).open();
     assert_eq!(resumed.message().text(), "slow at 1");
-    // Its replica is killed: the client is told what may have happened, and nothing runs again.
+    // Its replica is killed: the client gets an error that says that the call may have acted, and nothing runs again.
     let mut call = session.execute(71, "fake__slow", "").open();
     let id = call.priming_event();
     cluster.replicas[1].kill();

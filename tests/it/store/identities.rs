@@ -51,7 +51,7 @@ fn a_login_may_use_another_replica_at_each_step() {
     let (access, second_refresh) = tokens(&refresh(&second, &client, &first_refresh));
     assert_eq!(execute(&first, "git__log", &access), "200 the log");
     tokens(&refresh(&first, &client, &second_refresh));
-    // The first one was used two turns ago: somebody else has it.
+    // The first one was used two turns ago, so another party has it.
     assert_eq!(refresh(&second, &client, &first_refresh).status, 400);
     wait_for(&first, "git__log", &access, "401");
     wait_for(&second, "git__log", &access, "401");
