@@ -51,7 +51,7 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
-`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server does not work yet, the entry stays and the exit code is 4.")]
+`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server fails, the entry stays and the exit code is 4; a missing login or variable is no failure.")]
 pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,

@@ -95,6 +95,9 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
     }
     checked.show(file, output);
     output.note(&format!("digest: {digest}"));
+    if !file.exists() {
+        output.note("the file does not exist; `mcpzip init` or `mcpzip config edit` makes one");
+    }
     Ok(())
 }
 

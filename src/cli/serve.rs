@@ -369,6 +369,13 @@ async fn serve(
                      give `serve --http` another address; `mcpzip daemon status` shows the daemon"
                 )));
             }
+            if let Err(http::Error::Bind { address, source }) = &outcome
+                && source.kind() == std::io::ErrorKind::AddrInUse
+            {
+                return Err(Exit::failed(format!(
+                    "another program uses `{address}`: give `serve --http` another port, or port 0 for any free one"
+                )));
+            }
             Ok(outcome?)
         }
     }

@@ -56,7 +56,7 @@ macro_rules! kinds {
 kinds! {
     CONFIG_MISSING: Error "config-missing", "there is no configuration",
         why "Without a configuration mcpzip has no servers, and agents find no tools.",
-        advice "If there is a configuration of mcpzip 0.1, run `mcpzip migrate --from mcpzip-0.1`, which imports it. Otherwise run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`.";
+        advice "Run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`. If there is a configuration of mcpzip 0.1, `mcpzip migrate --from mcpzip-0.1` imports it.";
     CONFIG_UNREADABLE: Error "config-unreadable", "the configuration cannot be read",
         why "Nothing starts. The file exists, but the system does not permit reading it, or it is not UTF-8.",
         advice "Make the file readable for yourself, or save it as UTF-8.";
@@ -101,7 +101,7 @@ kinds! {
         advice "Set the variable where the client is started, or write `${NAME:-default}`.";
     COMMAND_MISSING: Error "command-missing", "a server's command was not found",
         why "The server cannot start.",
-        advice "Split a whole command line as the message says. Otherwise install the program, or write its whole path as `command`.";
+        advice "If `command` holds a whole command line, move its arguments to `args`. Otherwise install the program, or write its whole path as `command`.";
     COMMAND_DESKTOP_PATH: Warning "command-desktop-path", "a server's command is found in this shell only",
         why "A client that is started from the desktop has a shorter PATH, and the server does not start there.",
         advice "Write the whole path of the program as `command`.";

@@ -101,7 +101,7 @@ pub(super) fn print(account: &Account, output: &Output) {
     if !account.unknown.is_empty() {
         let names = account.unknown.join(", ");
         output.line(faint(format!(
-            "definitions not known any more, nothing counted as saved for: {names}"
+            "removed servers, for which nothing is counted as saved: {names}"
         )));
     }
     output.line(faint(
