@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,6 +11,15 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::instrument::WithSubscriber as _;
+
+/// A future that is made and polled by functions of their own. Inlined into the function that waits for it, each would have its stack
+/// in every process, also in one that takes another way and then waits for hours.
+#[inline(never)]
+pub(crate) fn apart<'a, F: Future + 'a>(
+    make: impl FnOnce() -> F,
+) -> Pin<Box<dyn Future<Output = F::Output> + 'a>> {
+    Box::pin(make())
+}
 
 /// Time limit for the tasks of a run that ends. Blocking work, such as a read from a disk that does not answer, cannot be
 /// interrupted; the process ends without it.

@@ -81,6 +81,7 @@ use crate::config::{
     log_level, remember_options,
 };
 use crate::keyring::Store;
+use crate::shutdown::apart;
 use crate::telemetry;
 use diagnostics::Exit;
 use output::Output;
@@ -528,8 +529,6 @@ impl Configured {
         }
     }
 
-    /// The futures of the commands are boxed: otherwise each process, also one that only waits for its client, has stack for
-    /// the largest of them.
     async fn run(
         self,
         flags: PathFlags,
@@ -546,35 +545,32 @@ impl Configured {
         let environment = Store::around(&paths, environment);
         match self {
             Self::Serve(arguments) => {
-                Box::pin(serve::run(
-                    arguments,
-                    &flags,
-                    paths,
-                    has_own_config,
-                    environment,
-                    output,
-                ))
-                .await
+                let serve = || {
+                    serve::run(
+                        arguments,
+                        &flags,
+                        paths,
+                        has_own_config,
+                        environment,
+                        output,
+                    )
+                };
+                apart(serve).await
             }
             Self::Daemon(command) => {
                 let commands = Arc::new(OverDaemon);
-                Box::pin(daemon::run(command, paths, &environment, output, commands)).await
+                apart(|| daemon::run(command, paths, &environment, output, commands)).await
             }
             Self::Top(_) => top::run(&paths, &environment),
             #[cfg(all(feature = "tray", target_os = "linux"))]
-            Self::Tray(_) => Box::pin(tray::run(&flags, &paths, &environment, output)).await,
+            Self::Tray(_) => apart(|| tray::run(&flags, &paths, &environment, output)).await,
             #[cfg(not(all(feature = "tray", target_os = "linux")))]
             Self::Tray(_) => Err(tray::absent()),
             Self::Ui(arguments) => {
-                Box::pin(ui::run(&arguments, &flags, &paths, &environment, output)).await
+                apart(|| ui::run(&arguments, &flags, &paths, &environment, output)).await
             }
             Self::StartedDaemon => {
-                Box::pin(daemon::run_started(
-                    paths,
-                    &environment,
-                    Arc::new(OverDaemon),
-                ))
-                .await
+                apart(|| daemon::run_started(paths, &environment, Arc::new(OverDaemon))).await
             }
             Self::Machine(command) => {
                 if command.writes_entries() && is_inline(&paths.config_file) {
@@ -583,20 +579,21 @@ impl Configured {
                 let before = Before::of(&paths, &environment);
                 let (files, variables) = (paths.clone(), environment.clone());
                 let machine = setup::Machine::new(paths, environment, has_own_config)?;
-                let outcome = Box::pin(command.run(machine, output)).await;
+                let outcome = apart(|| command.run(machine, output)).await;
                 before.note_edit(&files, &variables, output).await;
                 outcome
             }
-            Self::Live(command) => Box::pin(command.run(paths, environment, has_log, output)).await,
+            Self::Live(command) => apart(|| command.run(paths, environment, has_log, output)).await,
             Self::Files(command) => {
                 let before = Before::of(&paths, &environment);
-                let outcome = Box::pin(command.run(&paths, &environment, output)).await;
+                let outcome = apart(|| command.run(&paths, &environment, output)).await;
                 before.note_edit(&paths, &environment, output).await;
                 outcome
             }
             Self::Accounts(command) => {
-                let environment = store::attach(&paths, environment, store::Opening::Use).await?;
-                Box::pin(command.run(&paths, environment, output)).await
+                let opened = apart(|| store::attach(&paths, environment, store::Opening::Use));
+                let environment = opened.await?;
+                apart(|| command.run(&paths, environment, output)).await
             }
         }
     }

@@ -23,6 +23,7 @@ use crate::config::{
 use crate::daemon;
 use crate::downstream::http::{self, Options, OptionsError, Origin, WINDOW};
 use crate::proxy::{ProfileChoice, Request, Start};
+use crate::shutdown::apart;
 use crate::telemetry;
 use crate::ui::{Gateway, Opening};
 
@@ -253,26 +254,52 @@ pub(super) async fn run(
     environment: Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let (flag, may_share) = (arguments.surface(), arguments.may_share());
-    let profile = arguments.profile.name(&environment);
+    let over_http = arguments.is_over_http();
+    // Only a gateway is one of several: a session of one client has its files.
+    let environment = match over_http {
+        true => apart(|| store::attach(&paths, environment, store::Opening::Serve)).await?,
+        false => environment,
+    };
+    let env = SessionEnv::here(environment);
+    let shared = if arguments.may_share() {
+        let (surface, profile) = (
+            arguments.surface(),
+            arguments.profile.name(&env.environment),
+        );
+        apart(|| share(&paths, &env, surface, profile.as_deref())).await?
+    } else {
+        Shared::No
+    };
+    if shared == Shared::Served {
+        return Ok(());
+    }
+    let outcome = apart(|| serve_here(arguments, flags, &paths, has_own_config, env, output)).await;
+    if shared == Shared::NotNow {
+        daemon::ended_alone(&paths);
+    }
+    outcome
+}
+
+/// Serves clients by this process alone.
+async fn serve_here(
+    arguments: Arguments,
+    flags: &PathFlags,
+    paths: &Paths,
+    has_own_config: bool,
+    env: SessionEnv,
+    output: &Output,
+) -> Result<(), Exit> {
+    let (flag, over_http) = (arguments.surface(), arguments.is_over_http());
+    let profile = arguments.profile.name(&env.environment);
     let surface_of = |config: &Config| SurfaceRequest {
         flag,
         http: config
             .http
             .as_ref()
             .ok()
-            .filter(|_| arguments.is_over_http())
+            .filter(|_| over_http)
             .and_then(|http| http.surface),
     };
-    let servers = arguments.server.clone();
-    let over_http = arguments.is_over_http();
-    // Only a gateway is one of several: a session of one client has its files.
-    let environment = match over_http {
-        true => Box::pin(store::attach(&paths, environment, store::Opening::Serve)).await?,
-        false => environment,
-    };
-    let variables = environment.clone();
-    let env = SessionEnv::here(environment);
     let request_of = |config: &Config| match over_http {
         false => request_of(&env, surface_of(config), profile.clone()),
         true => Request {
@@ -285,14 +312,7 @@ pub(super) async fn run(
             ..Request::default()
         },
     };
-    let shared = if may_share {
-        Box::pin(share(&paths, &env, flag, profile.as_deref())).await?
-    } else {
-        Shared::No
-    };
-    if shared == Shared::Served {
-        return Ok(());
-    }
+    let servers = arguments.server.clone();
     let app = match App::serving(paths.clone(), env.clone(), servers, request_of) {
         Err(config::Error::Missing { .. }) if !over_http => {
             let request = request_of(&Config::default());
@@ -301,17 +321,13 @@ pub(super) async fn run(
         app => app?,
     };
     let configured = app.proxy().unscoped().config().http.clone();
-    let outcome = match arguments.transport(&variables, &configured, output) {
-        Ok(transport) => Box::pin(serve(transport, app, flags, output)).await,
+    match arguments.transport(&env.environment, &configured, output) {
+        Ok(transport) => apart(|| serve(transport, app, flags, output)).await,
         Err(exit) => {
             app.finish().await;
             Err(exit)
         }
-    };
-    if shared == Shared::NotNow {
-        daemon::ended_alone(&paths);
     }
-    outcome
 }
 
 /// The window of this gateway, whose commands find the same files.

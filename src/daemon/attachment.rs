@@ -17,7 +17,7 @@ use super::socket_location::SocketLocation;
 use super::{Outcome, Request};
 use crate::config::Paths;
 use crate::events::Events;
-use crate::shutdown;
+use crate::shutdown::{self, apart};
 
 /// Maximum number of attempts. An attempt fails if the daemon it reaches is ending.
 const ATTEMPTS: usize = 5;
@@ -104,7 +104,7 @@ pub(super) async fn attach(paths: &Paths, request: &Request<'_>) -> io::Result<O
             drop(attachment);
             Outcome::Ended { error }
         }
-        Err(reason) => Box::pin(attachment.serve_here(&reason)).await?,
+        Err(reason) => apart(|| attachment.serve_here(&reason)).await?,
     };
     streams.restore();
     Ok(outcome)

@@ -6,6 +6,7 @@
 //!
 //! *Never*: blocks anything; decides what a person sees.
 
+mod look;
 mod names;
 mod phrases;
 mod shadows;

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use serde_json::Value;
-use unicode_security::skeleton;
 
+use super::look::look;
 use super::{Finding, Kind, SHOWN};
 
 /// The characters between a server's name and a tool's.
@@ -27,9 +27,9 @@ impl Neighbours {
         let mut neighbours = Self::default();
         for (server, tool) in tools {
             let (server, name) = (server.to_lowercase(), tool.to_lowercase());
-            let look = (server.clone(), plain(&name));
-            let looks = neighbours.looks.entry(skeleton(tool).collect());
-            looks.or_default().push(look);
+            let owner = (server.clone(), plain(&name));
+            let looks = neighbours.looks.entry(look(tool));
+            looks.or_default().push(owner);
             let owners = neighbours.owners.entry(name).or_default();
             owners.insert(server.clone());
             neighbours.servers.insert(server);
@@ -73,7 +73,7 @@ impl Neighbours {
 
     /// Whether a name consists of other characters than one of another server, and looks like it.
     fn looks_like_other(&self, server: &str, name: &str) -> bool {
-        let looks = self.looks.get(&skeleton(name).collect::<String>());
+        let looks = self.looks.get(&look(name));
         let plain = plain(&name.to_lowercase());
         looks
             .into_iter()
