@@ -23,6 +23,9 @@ pub(crate) enum StoreError {
     /// No answer within the time limit.
     #[error("PostgreSQL did not answer in time")]
     Slow,
+    /// Another replica has the lock.
+    #[error("another process is changing this in the store; try again")]
+    Busy,
     /// The statement was refused.
     #[error("PostgreSQL refused a statement: {0}")]
     Refused(String),
@@ -75,6 +78,7 @@ impl From<tokio_postgres::Error> for StoreError {
             // It is about to end, has just begun, has no room, or cancelled the statement at its time limit.
             return match code.code() {
                 "57014" => Self::Slow,
+                "55P03" => Self::Busy,
                 code if code.starts_with("57P") || code.starts_with("08") => {
                     Self::Unreachable(text)
                 }
@@ -123,7 +127,7 @@ impl From<PoolError> for StoreError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => match Self::from(error) {
-                // Any reason that keeps a connection from being made, there is none.
+                // A refusal while connecting means that there is no connection.
                 Self::Refused(text) => Self::Unreachable(text),
                 other => other,
             },

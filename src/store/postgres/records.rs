@@ -13,16 +13,17 @@ use deadpool_postgres::Object;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::types::ToSql;
 
 use super::notifications::NOTIFY;
-use super::{Inner, Signal, Store, StoreError};
+use super::{Inner, LIMIT, Signal, Store, StoreError};
 use crate::secret::{Secret, random_bytes};
 use crate::store::{Allowance, AuditLine, Change, Kind, Lease, Records, Table};
 
 /// The topic of messages about records; the payload is the kind.
-const RECORD: &str = "record";
+pub(super) const RECORD: &str = "record";
 
 /// The topic of messages about logins; the payload is the key.
 const LOGIN: &str = "login";
@@ -76,15 +77,26 @@ impl Mirror {
     }
 }
 
+/// A lock within this process.
+type Turns = Arc<tokio::sync::Mutex<()>>;
+
 /// What a replica knows.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors {
+    /// One change of a kind at a time, so that those that wait do not take all connections.
+    changing: Mutex<BTreeMap<Kind, Turns>>,
     kinds: Mutex<BTreeMap<Kind, Mirror>>,
     /// One reader at a time, so that an older answer never replaces a newer one.
     reading: tokio::sync::Mutex<()>,
 }
 
 impl Mirrors {
+    async fn turn(&self, kind: Kind) -> Result<OwnedMutexGuard<()>, StoreError> {
+        let turns = self.changing.lock().entry(kind).or_default().clone();
+        let turn = tokio::time::timeout(LIMIT, turns.lock_owned()).await;
+        turn.map_err(|_| StoreError::Busy)
+    }
+
     fn known(&self) -> Vec<Kind> {
         self.kinds.lock().keys().copied().collect()
     }
@@ -101,6 +113,10 @@ impl Mirrors {
 const CHANGES: &str =
     "select key, body, number from record where kind = $1 and number > $2 order by number";
 
+/// Waits until no other replica changes records of a kind, and keeps them from it for the transaction.
+pub(super) const LOCK: &str =
+    "select pg_advisory_xact_lock(hashtextextended('mcpzip record ' || $1::text, 0))";
+
 const WRITE: &str = "insert into record (kind, key, body) values ($1, $2, $3) \
     on conflict (kind, key) do update set body = excluded.body, number = nextval('change_number'), changed = now()";
 
@@ -114,6 +130,9 @@ const ALLOW: &str = "insert into allowance as known (key, period, used, granted,
 
 /// A connection with a transaction that is open. Dropped, the connection is closed, which ends the transaction.
 struct Transaction(Option<Object>);
+
+/// A change of a kind that has begun, and its turn among those of this process.
+type Changing = (Transaction, OwnedMutexGuard<()>);
 
 impl Transaction {
     async fn begin(store: &Store) -> Result<Self, StoreError> {
@@ -252,12 +271,12 @@ impl Store {
     }
 
     /// Begins a change of a kind: its lock, and its records as they are.
-    async fn begin_change(&self, kind: Kind) -> Result<(Transaction, Table), StoreError> {
+    async fn begin_change(&self, kind: Kind) -> Result<(Changing, Table), StoreError> {
+        let turn = self.0.mirrors.turn(kind).await?;
         let transaction = Transaction::begin(self).await?;
         let connection = transaction.connection();
-        let lock = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
-        let name = format!("mcpzip record {}", kind.name());
-        self.limited(connection.execute(lock, &[&name])).await?;
+        self.limited(connection.execute(LOCK, &[&kind.name()]))
+            .await?;
         let (from, mut table) = {
             let kinds = self.0.mirrors.kinds.lock();
             match kinds.get(&kind).map(|mirror| (mirror.last(), mirror)) {
@@ -271,13 +290,13 @@ impl Store {
         for row in rows {
             apply(&mut table, row.get(0), row.get(1));
         }
-        Ok((transaction, table))
+        Ok(((transaction, turn), table))
     }
 
     async fn end_change(
         &self,
         kind: Kind,
-        transaction: Transaction,
+        (transaction, _turn): Changing,
         changes: Vec<Change>,
     ) -> Result<(), StoreError> {
         if changes.is_empty() {
@@ -396,7 +415,7 @@ fn apply(table: &mut Table, key: String, body: Option<Vec<u8>>) {
 impl From<StoreError> for io::Error {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
-            StoreError::Slow => io::ErrorKind::TimedOut,
+            StoreError::Slow | StoreError::Busy => io::ErrorKind::TimedOut,
             error if error.is_unavailable() => io::ErrorKind::NotConnected,
             _ => io::ErrorKind::Other,
         };
@@ -451,10 +470,10 @@ impl Records for Store {
 
     fn change(&self, kind: Kind, change: &mut dyn FnMut(&Table) -> Vec<Change>) -> io::Result<()> {
         let store = self.clone();
-        let (transaction, table) = self.wait(async move { store.begin_change(kind).await })?;
+        let (changing, table) = self.wait(async move { store.begin_change(kind).await })?;
         let changes = change(&table);
         let store = self.clone();
-        Ok(self.wait(async move { store.end_change(kind, transaction, changes).await })?)
+        Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
     }
 
     fn swap(
