@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::notifications::NOTIFY;
+use super::records::{LOCK, RECORD};
 use super::{Store, StoreError};
 
 /// The version of the form.
@@ -113,6 +115,10 @@ impl Store {
         }
         let mut connection = self.connection().await?;
         let transaction = connection.transaction().await?;
+        // As a change does: numbers are in the order of commits.
+        for kind in crate::store::Kind::ALL {
+            transaction.execute(LOCK, &[&kind.name()]).await?;
+        }
         let there = "select exists (select from record where body is not null) or exists (select from login)";
         let is_there: bool = transaction.query_one(there, &[]).await?.get(0);
         if is_there && !replaces {
@@ -147,10 +153,11 @@ impl Store {
                 }
             }
         }
-        transaction.commit().await?;
         for kind in crate::store::Kind::ALL {
-            self.notify("record", kind.name()).await?;
+            let message = self.message(RECORD, kind.name());
+            transaction.execute(NOTIFY, &[&message]).await?;
         }
+        transaction.commit().await?;
         Ok(lines.len())
     }
 }
