@@ -83,6 +83,7 @@ async fn listen(store: Weak<Inner>) {
         match opening.await {
             Ok((client, task)) => {
                 if let Some(inner) = store.upgrade() {
+                    inner.breaker.succeeded();
                     // It fails without receivers.
                     let _ = inner.signals.send(Signal::Reread);
                 }
