@@ -23,6 +23,9 @@ fn the_schema_comes_and_goes_and_a_newer_one_is_refused() {
         (&made["before"], &made["after"]),
         (&Value::from(0), &latest)
     );
+    // The counts of days and months outlast a crash.
+    let kept = "select relpersistence from pg_class where relname = 'allowance'";
+    assert_eq!(database.run(kept), "p");
     // Again, and at the same time.
     std::thread::scope(|scope| {
         for _ in 0..3 {
