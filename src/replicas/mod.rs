@@ -17,6 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -37,6 +38,9 @@ pub(crate) const LETTERS: &str = "/.mcpzip/replicas";
 
 /// The header by which a letter is known before its body is read.
 pub(crate) const SEAL: &str = "mcpzip-letter";
+
+/// The header of a response that shows that a replica has taken the letter.
+pub(crate) const TAKEN: &str = "mcpzip-letter-taken";
 
 /// The longest id of a request that its client can cancel at any replica, in bytes.
 pub(crate) const LONGEST_ID: usize = 1024;
@@ -86,6 +90,8 @@ pub(crate) struct Replicas {
     /// Those who wait until a notification of this replica has come back, by its topic and text.
     echoes: Mutex<Echoes>,
     outgoing: mpsc::Sender<Outgoing>,
+    /// The replicas that did not take a letter, each of which the log has once.
+    misled: Mutex<HashSet<String>>,
 }
 
 /// A notification that waits for the store: its topic, its text, and when it was made.
@@ -215,6 +221,7 @@ impl Replicas {
             notices: broadcast::channel(WAITING).0,
             echoes: Mutex::default(),
             outgoing,
+            misled: Mutex::default(),
             backing,
         });
         // They end with the run, whose last requests still use them.
@@ -374,9 +381,8 @@ impl Replicas {
                 .write_session(session.to_owned(), body, change.to_json(), expires)
                 .await?;
             if written {
-                let mut known = self.known.lock();
-                known.take(session, change, Instant::now());
-                drop(known);
+                let since = Instant::now();
+                self.known.lock().take(session, change, since);
                 self.tell_and_wait("session", session).await;
                 return Ok(());
             }
@@ -495,7 +501,29 @@ impl Replicas {
         let url = self.backing.peer(replica).ok_or(Unreachable::Gone)?;
         let letter = letter::seal(&self.keys, replica, content, body);
         let seal = letter::outer_seal(&self.keys, replica);
-        self.peers.send(&url, seal, letter).await
+        let mut response = self.peers.send(&url, seal.clone(), letter).await?;
+        let taken = response.headers_mut().remove(TAKEN);
+        let is_taken = taken.is_some_and(|tag| {
+            tag.to_str()
+                .is_ok_and(|tag| letter::is_receipt(&self.keys, &seal, tag))
+        });
+        if is_taken {
+            return Ok(response);
+        }
+        if self.misled.lock().insert(replica.to_owned()) {
+            tracing::warn!(
+                replica,
+                url,
+                "this replica does not take letters: another process has its address, its clock differs by more than a minute, or it has another `MCPZIP_STORE_KEY`"
+            );
+        }
+        Err(Unreachable::Gone)
+    }
+
+    /// The tag that shows the sender of a letter with this outer seal that this replica has taken it.
+    #[must_use]
+    pub(crate) fn receipt(&self, seal: &str) -> String {
+        letter::receipt(&self.keys, seal)
     }
 
     /// Whether a letter with this outer seal is from a replica, for this one.
@@ -504,16 +532,28 @@ impl Replicas {
         letter::is_outer_seal(&self.keys, &self.id, seal)
     }
 
-    /// Sends a short letter, again if it did not arrive. Returns whether it found its session.
+    /// Sends a short letter, again if it did not arrive. Returns whether it found its session. A message that may have arrived is not sent
+    /// again, because its client would see it twice; an answer counts once in any case.
     pub(crate) async fn deliver(&self, replica: &str, content: Content, body: Bytes) -> bool {
+        let counts_once = matches!(content, Content::Answer { .. });
         for attempt in 1..=ATTEMPTS {
             match self.send(replica, content.clone(), &body).await {
-                Ok(response) => return response.status().is_success(),
-                Err(Unreachable::Gone) => return false,
-                Err(error) if attempt == ATTEMPTS => {
-                    tracing::warn!(replica, %error, "a letter did not arrive");
+                Ok(response) if response.status() != StatusCode::SERVICE_UNAVAILABLE => {
+                    return response.status().is_success();
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Ok(_) if attempt == ATTEMPTS => {
+                    tracing::warn!(
+                        replica,
+                        "a letter is dropped: the replica is full, or its client reads too slowly"
+                    );
+                    return true;
+                }
+                Err(Unreachable::Gone) => return false,
+                Err(error) if attempt == ATTEMPTS || !(counts_once || error.is_before()) => {
+                    tracing::warn!(replica, %error, "a letter did not arrive");
+                    return false;
+                }
+                Ok(_) | Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
         false
@@ -636,11 +676,7 @@ impl ClientOfReplica {
 }
 
 /// Sends notifications in their order until the run ends. One that cannot be sent is lost: what it is about can be read, or is over.
-async fn send(
-    backing: Arc<dyn Backing>,
-    mut queue: mpsc::Receiver<Outgoing>,
-    tasks: Tasks,
-) {
+async fn send(backing: Arc<dyn Backing>, mut queue: mpsc::Receiver<Outgoing>, tasks: Tasks) {
     loop {
         let (topic, mut payload, made) = tokio::select! {
             next = queue.recv() => match next {

@@ -22,11 +22,7 @@ pub(super) async fn follow(authenticator: Arc<Authenticator>, shared: Arc<Shared
         shared.tasks.spawn(async move { renewing.refresh().await });
         // Nor must a store that does not answer.
         let renewing = authenticator.clone();
-        drop(
-            shared
-                .tasks
-                .spawn_blocking(move || renewing.renew_keys()),
-        );
+        drop(shared.tasks.spawn_blocking(move || renewing.renew_keys()));
         authenticator.renew(&shared.proxies.whole());
         shared.sessions.end_unidentified();
         let (authenticator, proxies) = (authenticator.clone(), shared.proxies.clone());

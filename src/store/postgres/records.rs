@@ -18,6 +18,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::types::ToSql;
 
 use super::notifications::NOTIFY;
+use super::replicas::REPLICA;
 use super::{Inner, LIMIT, Signal, Store, StoreError};
 use crate::secret::{Secret, random_bytes};
 use crate::store::{Allowance, AuditLine, Change, Kind, Lease, Records, Table};
@@ -183,6 +184,10 @@ impl Store {
                         if topic == RECORD {
                             behind.extend(Kind::parse(&payload));
                             is_due = true;
+                        } else if topic == REPLICA
+                            && let Err(error) = store.replicas().await
+                        {
+                            tracing::debug!(%error, "a new replica is known later");
                         }
                     }
                     Ok(Ok(Signal::Reread) | Err(RecvError::Lagged(_))) => {
@@ -426,10 +431,12 @@ impl From<StoreError> for io::Error {
 impl Records for Store {
     fn stamp(&self, kind: Kind) -> u64 {
         let kinds = self.0.mirrors.kinds.lock();
-        kinds.get(&kind).map_or(0, |mirror| match mirror.is_blind() {
-            false => mirror.stamp,
-            true => u64::MAX,
-        })
+        kinds
+            .get(&kind)
+            .map_or(0, |mirror| match mirror.is_blind() {
+                false => mirror.stamp,
+                true => u64::MAX,
+            })
     }
 
     fn all(&self, kind: Kind) -> io::Result<Arc<Table>> {
