@@ -185,6 +185,7 @@ impl KeyFile {
         let written = self.read()?;
         if let Some(known) = &written
             && !known.clone().renew()
+            && !self.is_old()
         {
             return self.keys(known);
         }
@@ -196,6 +197,16 @@ impl KeyFile {
             }
             (renewed, _) => self.keys(&renewed?),
         }
+    }
+
+    /// Whether the keys in the store are sealed with the key before the current one.
+    fn is_old(&self) -> bool {
+        let Some(shared) = &self.shared else {
+            return false;
+        };
+        let table = shared.all(Kind::IdentityKeys).ok();
+        let sealed = table.as_ref().and_then(|table| table.get(FILE));
+        sealed.is_some_and(|sealed| shared.is_old(sealed))
     }
 
     fn write_renewed(&self) -> Result<Written, KeyFault> {

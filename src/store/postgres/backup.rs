@@ -49,7 +49,17 @@ pub(crate) struct Contents {
     pub(crate) logins: i64,
     /// The number of lines of audit logs.
     pub(crate) audit_lines: i64,
+    /// The number of keys and logins that need the key before the current one.
+    pub(crate) sealed_with_previous_key: i64,
+    /// The number of keys and logins that no key here opens.
+    pub(crate) sealed_with_unknown_key: i64,
 }
+
+/// Secrets by the ids of their keys, which sealed values have in plain text.
+const SEALED: &str = "with sealed as (select body from record where kind = 'identity-keys' and body is not null \
+    union all select body from login where body is not null), \
+    known as (select position($1::bytea in body) > 0 as is_new, position($2::bytea in body) > 0 as is_old from sealed) \
+    select count(*) filter (where is_old and not is_new), count(*) filter (where not is_old and not is_new) from known";
 
 impl Store {
     /// What the store has.
@@ -65,11 +75,19 @@ impl Store {
         let lines =
             "select greatest(reltuples, 0)::bigint from pg_class where oid = 'audit'::regclass";
         let lines = self.query_opt(lines, &[]).await?;
+        let (current, previous) = self.keys().ids();
+        // No sealed value has a zero byte.
+        let previous = previous.unwrap_or("\0");
+        let sealed = self.query_opt(SEALED, &[&current.as_bytes(), &previous.as_bytes()]);
+        let sealed = sealed.await?;
+        let count = |at| sealed.as_ref().map_or(0, |row| row.get(at));
         let number = |row: Option<tokio_postgres::Row>| row.map_or(0, |row| row.get(0));
         Ok(Contents {
             records: records.iter().map(|row| (row.get(0), row.get(1))).collect(),
             logins: number(logins),
             audit_lines: number(lines),
+            sealed_with_previous_key: count(0),
+            sealed_with_unknown_key: count(1),
         })
     }
 

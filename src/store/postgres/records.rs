@@ -114,6 +114,9 @@ impl Mirrors {
 const CHANGES: &str =
     "select key, body, number from record where kind = $1 and number > $2 order by number";
 
+const ONE: &str = "select (select body from record where kind = $1 and key = $2), \
+    extract(epoch from clock_timestamp())::bigint";
+
 /// Waits until no other replica changes records of a kind, and keeps them from it for the transaction.
 pub(super) const LOCK: &str =
     "select pg_advisory_xact_lock(hashtextextended('mcpzip record ' || $1::text, 0))";
@@ -275,13 +278,34 @@ impl Store {
         Ok(())
     }
 
-    /// Begins a change of a kind: its lock, and its records as they are.
-    async fn begin_change(&self, kind: Kind) -> Result<(Changing, Table), StoreError> {
+    /// Begins a change of a kind: its lock.
+    async fn lock(&self, kind: Kind) -> Result<Changing, StoreError> {
         let turn = self.0.mirrors.turn(kind).await?;
         let transaction = Transaction::begin(self).await?;
         let connection = transaction.connection();
         self.limited(connection.execute(LOCK, &[&kind.name()]))
             .await?;
+        Ok((transaction, turn))
+    }
+
+    /// Begins a change of one record: its body, and the time in seconds since 1970.
+    async fn begin_change_of(
+        &self,
+        kind: Kind,
+        key: &str,
+    ) -> Result<(Changing, Option<Vec<u8>>, u64), StoreError> {
+        let (transaction, turn) = self.lock(kind).await?;
+        let connection = transaction.connection();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&kind.name(), &key];
+        let row = self.limited(connection.query_one(ONE, &parameters)).await?;
+        let now: i64 = row.get(1);
+        Ok(((transaction, turn), row.get(0), now.unsigned_abs()))
+    }
+
+    /// Begins a change of a kind, with its records as they are.
+    async fn begin_change(&self, kind: Kind) -> Result<(Changing, Table), StoreError> {
+        let (transaction, turn) = self.lock(kind).await?;
+        let connection = transaction.connection();
         let (from, mut table) = {
             let kinds = self.0.mirrors.kinds.lock();
             match kinds.get(&kind).map(|mirror| (mirror.last(), mirror)) {
@@ -483,6 +507,20 @@ impl Records for Store {
         Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
     }
 
+    fn change_one(
+        &self,
+        kind: Kind,
+        key: &str,
+        change: &mut dyn FnMut(Option<&[u8]>, u64) -> Option<Change>,
+    ) -> io::Result<()> {
+        let (store, name) = (self.clone(), key.to_owned());
+        let (changing, body, now) =
+            self.wait(async move { store.begin_change_of(kind, &name).await })?;
+        let changes = change(body.as_deref(), now).into_iter().collect();
+        let store = self.clone();
+        Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
+    }
+
     fn swap(
         &self,
         kind: &'static str,
@@ -507,6 +545,11 @@ impl Records for Store {
 
     fn open(&self, context: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         self.keys().open(context, std::str::from_utf8(sealed).ok()?)
+    }
+
+    fn is_old(&self, sealed: &[u8]) -> bool {
+        let sealed = std::str::from_utf8(sealed);
+        sealed.is_ok_and(|sealed| self.keys().is_old(sealed))
     }
 
     fn keys(&self) -> Secret<String> {

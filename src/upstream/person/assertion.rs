@@ -183,7 +183,13 @@ fn of_store(shared: &dyn Records) -> io::Result<Known> {
             io::Error::other("the key for assertions in the store was sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`")
         }))
     };
-    if let Some(known) = read(&*shared.all(Kind::IdentityKeys)?) {
+    let table = shared.all(Kind::IdentityKeys)?;
+    if let Some(known) = read(&table) {
+        if table.get(FILE).is_some_and(|sealed| shared.is_old(sealed))
+            && let Err(error) = seal_again(shared)
+        {
+            tracing::debug!(%error, "the key for assertions stays sealed with the previous key");
+        }
         return known;
     }
     let der = generated()?;
@@ -197,4 +203,15 @@ fn of_store(shared: &dyn Records) -> io::Result<Known> {
     })?;
     let made = || Known::read(&der).ok_or_else(|| io::Error::other("a new key cannot be read"));
     found.unwrap_or_else(made)
+}
+
+/// Seals the key in the store with the current key of the store.
+fn seal_again(shared: &dyn Records) -> io::Result<()> {
+    shared.change(Kind::IdentityKeys, &mut |table| {
+        let old = table.get(FILE).filter(|sealed| shared.is_old(sealed));
+        let der = old.and_then(|sealed| shared.open(FILE, sealed));
+        der.map(|der| (FILE.to_owned(), Some(shared.seal(FILE, &der))))
+            .into_iter()
+            .collect()
+    })
 }
