@@ -457,7 +457,7 @@ impl Replicas {
         }
     }
 
-    /// Keeps the events of a stream whose client is gone: their numbers, and their texts.
+    /// Keeps the events of a stream whose client is gone: their numbers, and their texts, which are sealed.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -468,8 +468,13 @@ impl Replicas {
         events: Vec<(u64, Bytes)>,
     ) -> Result<(), Unavailable> {
         let stream = format!("{}-{stream}", self.id);
+        let sealed = events.into_iter().map(|(number, text)| {
+            let context = answer(session, &stream, number);
+            (number, self.keys.seal(context.as_bytes(), &text).into())
+        });
+        let sealed = sealed.collect();
         self.backing
-            .keep_answer(session.to_owned(), stream, events, KEPT)
+            .keep_answer(session.to_owned(), stream, sealed, KEPT)
             .await
     }
 
@@ -483,9 +488,18 @@ impl Replicas {
         (replica, stream, number): (&str, u64, u64),
     ) -> Result<Vec<(u64, Bytes)>, Unavailable> {
         let stream = format!("{replica}-{stream}");
-        self.backing
+        let of = stream.clone();
+        let kept = self
+            .backing
             .kept_answer(session.to_owned(), stream, number)
-            .await
+            .await?;
+        let opened = kept.into_iter().map(|(number, sealed)| {
+            let context = answer(session, &of, number);
+            let text = self.keys.open(context.as_bytes(), &sealed)?;
+            Some((number, text.into()))
+        });
+        // A part of an answer is none.
+        Ok(opened.collect::<Option<_>>().unwrap_or_default())
     }
 
     /// Sends a letter to a replica, and returns its response.
@@ -723,6 +737,11 @@ async fn follow(replicas: Arc<Replicas>, tasks: Tasks) {
     }
 }
 
+/// The context of a kept event.
+fn answer(session: &str, stream: &str, number: u64) -> String {
+    format!("answer\0{session}\0{stream}\0{number}")
+}
+
 fn notice(topic: &str, sender: String, payload: String) -> Option<Notice> {
     Some(match topic {
         "session" | "ended" => Notice::Changed { session: payload },
@@ -757,4 +776,47 @@ fn notice(topic: &str, sender: String, payload: String) -> Option<Notice> {
 pub(crate) fn seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(text: &str) -> Change {
+        Change {
+            log_level: Some(text.to_owned()),
+            ..Change::default()
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_replaces_nothing_that_is_newer() {
+        let mut known = Known::default();
+        let begun = Instant::now();
+        let later = begun + Duration::from_millis(1);
+        known.take("s", level("error"), later);
+        known.take("s", level("debug"), begun);
+        assert_eq!(*known.changes["s"].change, level("error"));
+        // An end here is known also if a read that was begun before comes after it.
+        known.end("s");
+        known.take("s", level("debug"), begun);
+        assert!(known.ended.contains("s"));
+    }
+
+    #[test]
+    fn the_newest_stream_of_a_session_counts_in_any_order() {
+        let mut known = Known::default();
+        let begun = Instant::now();
+        let later = begun + Duration::from_millis(1);
+        assert!(known.note_stream("s", "here", later));
+        assert!(!known.note_stream("s", "there", begun));
+        assert_eq!(known.streams["s"].0, "here");
+        for number in 0..=MOST {
+            known.note_stream(&number.to_string(), "there", later);
+        }
+        assert!(known.streams.len() <= MOST);
+        known.note_stream("s", "here", later);
+        known.end("s");
+        assert!(!known.streams.contains_key("s"));
+    }
 }

@@ -78,8 +78,8 @@ impl Store {
         let (current, previous) = self.keys().ids();
         // No sealed value has a zero byte.
         let previous = previous.unwrap_or("\0");
-        let sealed = self.query_opt(SEALED, &[&current.as_bytes(), &previous.as_bytes()]);
-        let sealed = sealed.await?;
+        let (current, previous) = (current.as_bytes(), previous.as_bytes());
+        let sealed = self.query_opt(SEALED, &[&current, &previous]).await?;
         let count = |at| sealed.as_ref().map_or(0, |row| row.get(at));
         let number = |row: Option<tokio_postgres::Row>| row.map_or(0, |row| row.get(0));
         Ok(Contents {

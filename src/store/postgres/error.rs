@@ -49,6 +49,11 @@ pub(crate) enum StoreError {
         /// The latest schema that this program knows.
         known: i32,
     },
+    /// A database that does not have every character.
+    #[error(
+        "the database of the store has the encoding {0}; make one with `create database … encoding 'UTF8' template template0`"
+    )]
+    Encoding(String),
     /// A migration that failed; the store is as it was.
     #[error("the migration to schema {version} failed, and the store is as it was: {problem}")]
     Migration {
