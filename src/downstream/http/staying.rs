@@ -11,6 +11,7 @@ use axum::http::header::{COOKIE, SET_COOKIE};
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use http_body_util::Limited;
 
 use super::incoming::read_letter;
 use super::logins::page;
@@ -20,6 +21,9 @@ use super::shared::Shared;
 
 /// The name of the cookie.
 const NAME: &str = "mcpzip-replica";
+
+/// The largest body that is passed on, in bytes: the limit of the window.
+const LARGEST: usize = 2 * 1024 * 1024;
 
 /// Passes a request for a page on to the replica that the browser's cookie names, or answers it here.
 pub(super) async fn stay(
@@ -38,6 +42,7 @@ pub(super) async fn stay(
     let body = match owner.filter(|owner| replicas.has(owner)) {
         None => body,
         Some(owner) => {
+            let body = Body::new(Limited::new(body, LARGEST));
             let body = match read_letter(&shared.incoming, body).await {
                 Ok(body) => body,
                 Err(refusal) => return refusal.answer(None),
