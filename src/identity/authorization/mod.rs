@@ -75,6 +75,8 @@ struct KeyState {
     file: KeyFile,
     stamp: Stamp,
     looked: Option<Instant>,
+    /// Whether they have changed since their age was looked at.
+    is_new: bool,
     /// `None` while they cannot be used.
     keys: Option<Arc<Keys>>,
 }
@@ -209,6 +211,7 @@ impl AuthorizationServer {
         let state = KeyState {
             stamp: Stamp::none(),
             looked: None,
+            is_new: true,
             keys: None,
             file: key_file,
         };
@@ -242,6 +245,7 @@ impl AuthorizationServer {
         };
         if self.keys.read().stamp != stamp {
             self.know(stamp, file.read_keys());
+            self.keys.write().is_new = true;
         }
     }
 
@@ -253,14 +257,16 @@ impl AuthorizationServer {
         let file = {
             let state = self.keys.read();
             let is_young = state.looked.is_some_and(|looked| looked.elapsed() <= LOOK);
-            if is_young && state.keys.is_some() {
+            if is_young && state.keys.is_some() && !state.is_new {
                 return;
             }
             state.file.clone()
         };
         let stamp = file.stamp();
         self.know(stamp, file.read_renewed().map(Some));
-        self.keys.write().looked = Some(Instant::now());
+        let mut state = self.keys.write();
+        state.looked = Some(Instant::now());
+        state.is_new = false;
     }
 
     fn know(&self, stamp: Stamp, read: Result<Option<Keys>, KeyFault>) {

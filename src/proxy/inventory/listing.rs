@@ -182,7 +182,7 @@ impl Inventory {
         let entry = config.servers.get(server);
         let is_for_people = entry.is_some_and(|entry| entry.is_for_people());
         let is_of_person = is_for_people && entry.is_some_and(|entry| entry.trust == Trust::Report);
-        // A first list is no change, and others have other lists than one person.
+        // A first list does not change anything, and the list of one person does not concern others.
         let concerns_replicas = !is_for_people && self.snapshot().server(server).is_some();
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());
         let stored = self.tasks.spawn_blocking(move || {
