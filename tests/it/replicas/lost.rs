@@ -77,22 +77,3 @@ fn a_letter_for_a_replica_whose_address_another_has_is_not_taken() {
         "{lost:?}"
     );
 }
-
-#[test]
-fn a_new_replica_is_known_at_once() {
-    let Some(mut cluster) = Cluster::start(2, &[], configure) else {
-        return;
-    };
-    cluster.replicas[1].kill();
-    cluster.replicas[1].start();
-    let session = cluster
-        .at(1)
-        .session_of("2025-11-25", &serde_json::json!({ "elicitation": {} }));
-    let mut call = session.execute(1, "fake__ask", "").open();
-    let question: serde_json::Value = serde_json::from_str(call.message().as_str()).unwrap();
-    let id = question["id"].as_str().unwrap();
-    let answer = serde_json::json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept", "content": { "name": "x" } } });
-    let elsewhere = session.at(cluster.at(0).address());
-    assert_eq!(elsewhere.post(&answer.to_string()).send().status, 202);
-    assert_eq!(call.message().text(), "asked at 1");
-}
