@@ -388,6 +388,22 @@ mod kind {
                 output.row(kind, format!("{count} records"));
             }
             output.row("logins", contents.logins.to_string());
+            match contents.sealed_with_previous_key {
+                0 => {}
+                count => output.row(
+                    "previous key",
+                    format!(
+                        "{count} keys and logins still need it: leave MCPZIP_STORE_KEY_PREVIOUS set"
+                    ),
+                ),
+            }
+            match contents.sealed_with_unknown_key {
+                0 => {}
+                count => output.row(
+                    "unknown key",
+                    format!("{count} keys and logins were sealed with a key that is not set here"),
+                ),
+            }
         }
         for one in replicas.iter() {
             let seen = format!(

@@ -55,6 +55,8 @@ pub(crate) struct Authenticator {
     tokens: TokenFile,
     state: RwLock<State>,
     passes: Mutex<HashMap<Fingerprint, Arc<Pass>>>,
+    /// One reader of changes at a time.
+    renewing: Mutex<()>,
     start: Instant,
 }
 
@@ -236,6 +238,7 @@ impl Authenticator {
             tokens,
             state: RwLock::new(state),
             passes: Mutex::default(),
+            renewing: Mutex::default(),
             start: Instant::now(),
         }
     }
@@ -542,24 +545,38 @@ impl Authenticator {
         }
     }
 
-    /// Applies changes of the tokens and of the configuration, and ends the passes that do not count any more.
-    pub(crate) fn renew(&self, config: &Arc<Config>) {
-        let stamp = self.tokens.stamp();
+    /// Renews the keys of the authorization server when they are old. It may wait for the store, on a thread that may block.
+    pub(crate) fn renew_keys(&self) {
         if let Some(server) = self.server() {
             server.renew();
         }
-        let is_new = {
+    }
+
+    /// Applies changes of the tokens and of the configuration, and ends the passes that do not count any more.
+    pub(crate) fn renew(&self, config: &Arc<Config>) {
+        if let Some(server) = self.server() {
+            server.read_again();
+        }
+        // One at a time, so that what was read first never replaces what was read later.
+        let turn = self.renewing.lock();
+        let stamp = self.tokens.stamp();
+        let (is_changed, is_missing, is_other) = {
             let state = self.state.read();
-            state.stamp != stamp || state.tokens.is_none() || !Arc::ptr_eq(&state.config, config)
+            let is_other = !Arc::ptr_eq(&state.config, config);
+            (state.stamp != stamp, state.tokens.is_none(), is_other)
         };
-        if is_new {
-            let mut state = self.state.write();
-            if state.stamp != stamp {
-                state.stamp = stamp;
-                state.tokens = read(&self.tokens);
-            } else if state.tokens.is_none() {
+        if is_changed || is_missing || is_other {
+            // Read before the lock is taken that every request needs; what was there before is freed after it.
+            let mut tokens = match (is_changed, is_missing) {
+                (true, _) => Some(read(&self.tokens)),
                 // The log has the reason already.
-                state.tokens = self.tokens.read().ok();
+                (false, true) => Some(self.tokens.read().ok()),
+                (false, false) => None,
+            };
+            let mut state = self.state.write();
+            state.stamp = stamp;
+            if let Some(tokens) = &mut tokens {
+                std::mem::swap(&mut state.tokens, tokens);
             }
             if !Arc::ptr_eq(&state.config, config) {
                 state.configure(config.clone(), &self.tokens);
@@ -567,6 +584,7 @@ impl Authenticator {
             let state = parking_lot::RwLockWriteGuard::downgrade(state);
             self.end_passes(|fingerprint, pass| !state.confirms(fingerprint, pass));
         }
+        drop(turn);
         let state = self.state.read();
         self.end_passes(|_, pass| match &pass.shown {
             // The issuer has withdrawn the key.

@@ -157,10 +157,10 @@ pub(crate) struct Stored {
     pub(crate) roles: BTreeSet<String>,
     /// The profile that it is limited to.
     pub(crate) profile: Option<String>,
-    /// In seconds since 1970, like the others.
     /// Whether it manages the gateway in its window, if its roles do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) manages: bool,
+    /// In seconds since 1970, like the others.
     pub(crate) created: u64,
     pub(crate) expires: Option<u64>,
     pub(crate) revoked: Option<u64>,
@@ -645,6 +645,48 @@ impl TokenFile {
         change: impl FnOnce(&mut People) -> T,
     ) -> Result<T, TokenError> {
         self.change(|_, people| Ok(change(people)))
+    }
+
+    /// Changes one grant that counts. `change` gets it with the time, which is that of the store if replicas share one, and returns its
+    /// outcome and whether the grant stays. `None` if there is no such grant.
+    ///
+    /// # Errors
+    /// When the file cannot be read or written.
+    pub(super) fn change_grant<T>(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut Grant, u64) -> (T, bool),
+    ) -> Result<Option<T>, TokenError> {
+        let Some(shared) = &self.shared else {
+            return self.change_people(|people| {
+                let at = people.grants.iter().position(|grant| grant.id == id)?;
+                let (outcome, stays) = change(&mut people.grants[at], now());
+                if !stays {
+                    people.grants.remove(at);
+                }
+                Some(outcome)
+            });
+        };
+        let key = format!("{OF_GRANT}{id}");
+        let (mut change, mut outcome) = (Some(change), Ok(None));
+        let changed = shared.change_one(Kind::Identity, &key, &mut |body, now| {
+            let before = match parsed::<Grant>(&key, body?) {
+                Ok(grant) => grant,
+                Err(error) => {
+                    outcome = Err(of_store(error));
+                    return None;
+                }
+            };
+            if before.expires <= now {
+                return None;
+            }
+            let mut after = before.clone();
+            let (result, stays) = change.take()?(&mut after, now);
+            outcome = Ok(Some(result));
+            (!stays || after != before).then(|| (key.clone(), stays.then(|| json(&after))))
+        });
+        changed.map_err(of_store)?;
+        outcome
     }
 
     fn change<T>(

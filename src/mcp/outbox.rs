@@ -188,21 +188,23 @@ impl Outbox {
     }
 
     /// Appends a message without waiting, unless the peer is congested: a response to the peer's own request, or a
-    /// notification.
-    pub(crate) fn push_unless_congested(&self, frame: Frame) {
-        self.append_below(CONGESTED, Queue::backlog, frame);
+    /// notification. Returns whether it was appended.
+    pub(crate) fn push_unless_congested(&self, frame: Frame) -> bool {
+        self.append_below(CONGESTED, Queue::backlog, frame)
     }
 
-    fn append_below(&self, limit: usize, waiting: impl Fn(&Queue) -> usize, frame: Frame) {
+    fn append_below(&self, limit: usize, waiting: impl Fn(&Queue) -> usize, frame: Frame) -> bool {
         let Ok(frame) = self.hold(frame.into_payload()) else {
-            return;
+            return false;
         };
         let mut queue = self.queue();
-        if queue.state == State::Open && waiting(&queue) < limit {
+        let has_room = queue.state == State::Open && waiting(&queue) < limit;
+        if has_room {
             queue.append(frame);
             drop(queue);
             self.0.ready.notify_one();
         }
+        has_room
     }
 
     /// Finishes `receipt` when everything appended so far has been written.

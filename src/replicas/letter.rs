@@ -107,6 +107,16 @@ pub(super) fn is_outer_seal(keys: &Keys, own: &str, seal: &str) -> bool {
     is_fresh && keys.is_tag(&format!("letter\0{own}\0{at}"), tag)
 }
 
+/// The tag of a replica that has taken the letter with this outer seal.
+pub(super) fn receipt(keys: &Keys, seal: &str) -> String {
+    keys.tag(&format!("taken\0{seal}"))
+}
+
+/// Whether `tag` is from a replica that has taken the letter with this outer seal.
+pub(super) fn is_receipt(keys: &Keys, seal: &str, tag: &str) -> bool {
+    keys.is_tag(&format!("taken\0{seal}"), tag)
+}
+
 impl Taken {
     /// Opens a letter for the replica `own`. `None` if it was not sealed by a replica, is for another one, too old, or was taken before.
     pub(super) fn open(&self, keys: &Keys, own: &str, sealed: &[u8]) -> Option<(Content, Bytes)> {
@@ -184,6 +194,9 @@ mod tests {
         let seal = outer_seal(&keys, "r2");
         assert!(is_outer_seal(&keys, "r2", &seal) && !is_outer_seal(&keys, "r3", &seal));
         assert!(!is_outer_seal(&other, "r2", &seal) && !is_outer_seal(&keys, "r2", "1.0"));
+        let tag = receipt(&keys, &seal);
+        assert!(is_receipt(&keys, &seal, &tag) && !is_receipt(&other, &seal, &tag));
+        assert!(!is_receipt(&keys, &outer_seal(&keys, "r3"), &tag));
     }
 
     #[test]

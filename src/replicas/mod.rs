@@ -14,9 +14,10 @@ mod seal;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
+use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::{broadcast, mpsc, oneshot};
 
@@ -38,14 +39,27 @@ pub(crate) const LETTERS: &str = "/.mcpzip/replicas";
 /// The header by which a letter is known before its body is read.
 pub(crate) const SEAL: &str = "mcpzip-letter";
 
+/// The header of a response that shows that a replica has taken the letter.
+pub(crate) const TAKEN: &str = "mcpzip-letter-taken";
+
 /// The longest id of a request that its client can cancel at any replica, in bytes.
 pub(crate) const LONGEST_ID: usize = 1024;
 
 /// Notices that wait for the downstream; one that lags behind reads everything again.
 const WAITING: usize = 4096;
 
-/// The number of streams of other replicas that are known.
-const MOST_STREAMS: usize = 100_000;
+/// Notifications that wait for the store, and the time after which one that has waited is of no use.
+const OUTGOING: usize = 1024;
+const LATE: Duration = Duration::from_secs(5);
+
+/// The number of streams, and of ended sessions, that are known.
+const MOST: usize = 100_000;
+
+/// The time after which a stream that is known goes if there are too many.
+const LONG: Duration = Duration::from_secs(60 * 60);
+
+/// How long a session is followed at least, from the last time that it was read.
+const FOLLOWED: Duration = Duration::from_secs(60);
 
 /// The time for which an answer is kept whose client is gone.
 const KEPT: Duration = Duration::from_secs(15 * 60);
@@ -53,7 +67,7 @@ const KEPT: Duration = Duration::from_secs(15 * 60);
 /// How long a change waits for its notification to come back.
 const ECHO: Duration = Duration::from_millis(500);
 
-/// The time after which everything is read again.
+/// The time after which all sessions here are read again.
 const REREAD: Duration = Duration::from_secs(60 * 60);
 
 /// The attempts to pass an answer on, and the pause between two.
@@ -75,16 +89,70 @@ pub(crate) struct Replicas {
     notices: broadcast::Sender<Notice>,
     /// Those who wait until a notification of this replica has come back, by its topic and text.
     echoes: Mutex<Echoes>,
-    outgoing: mpsc::UnboundedSender<(&'static str, String)>,
+    outgoing: mpsc::Sender<Outgoing>,
+    /// The replicas that did not take a letter, each of which the log has once.
+    misled: Mutex<HashSet<String>>,
 }
+
+/// A notification that waits for the store: its topic, its text, and when it was made.
+type Outgoing = (&'static str, String, Instant);
 
 /// What the store has about sessions.
 #[derive(Debug, Default)]
 struct Known {
-    changes: HashMap<String, Arc<Change>>,
+    /// The sessions that are followed here.
+    changes: HashMap<String, Followed>,
     ended: HashSet<String>,
-    /// The other replicas that have the streams of clients.
-    streams: HashMap<String, String>,
+    /// The replicas that have the streams of clients, and since when.
+    streams: HashMap<String, (String, Instant)>,
+}
+
+/// A session that is followed here.
+#[derive(Debug, Clone)]
+struct Followed {
+    change: Arc<Change>,
+    /// When the read or the change that it is from was begun.
+    since: Instant,
+}
+
+impl Known {
+    fn end(&mut self, session: &str) {
+        self.changes.remove(session);
+        self.streams.remove(session);
+        if self.ended.len() >= MOST {
+            // The store has them.
+            self.ended.clear();
+        }
+        self.ended.insert(session.to_owned());
+    }
+
+    /// Takes what was read of a session by a read that was begun at `since`, unless it is older than what is known.
+    fn take(&mut self, session: &str, change: Change, since: Instant) {
+        let known = self.changes.get(session);
+        if known.is_none_or(|known| known.since <= since) {
+            let change = Arc::new(change);
+            self.changes
+                .insert(session.to_owned(), Followed { change, since });
+        }
+    }
+
+    /// Notes who has the stream of a session. Returns whether that is news.
+    fn note_stream(&mut self, session: &str, replica: &str, since: Instant) -> bool {
+        let known = self.streams.get(session);
+        if known.is_some_and(|(_, at)| *at > since) {
+            return false;
+        }
+        if self.streams.len() >= MOST && known.is_none() {
+            self.streams.retain(|_, (_, at)| at.elapsed() < LONG);
+            if self.streams.len() > MOST / 2 {
+                // Their clients are known again with their next streams.
+                self.streams.clear();
+            }
+        }
+        let stream = (replica.to_owned(), since);
+        self.streams.insert(session.to_owned(), stream);
+        true
+    }
 }
 
 /// Something that happened at another replica.
@@ -103,6 +171,8 @@ pub(crate) enum Notice {
         session: String,
         /// The replica.
         replica: String,
+        /// How long ago.
+        age: Duration,
     },
     /// The client of a session works in other directories.
     Moved {
@@ -121,7 +191,7 @@ pub(crate) enum Notice {
         /// A hash of the lists.
         hash: String,
     },
-    /// Any number of sessions may have changed.
+    /// Any number of sessions may have changed: they are to be read again.
     Reread,
 }
 
@@ -141,7 +211,7 @@ impl Replicas {
         secrets: impl IntoIterator<Item = &'s [u8; 32]>,
         tasks: &Tasks,
     ) -> Arc<Self> {
-        let (outgoing, queue) = mpsc::unbounded_channel();
+        let (outgoing, queue) = mpsc::channel(OUTGOING);
         let replicas = Arc::new(Self {
             id: backing.id().to_owned(),
             keys: Keys::new(secrets),
@@ -151,9 +221,10 @@ impl Replicas {
             notices: broadcast::channel(WAITING).0,
             echoes: Mutex::default(),
             outgoing,
+            misled: Mutex::default(),
             backing,
         });
-        // Not tasks of the run, because its last requests end with it.
+        // They end with the run, whose last requests still use them.
         let own = tasks.clone();
         tasks.spawn(send(replicas.backing.clone(), queue, own));
         tasks.spawn(follow(replicas.clone(), tasks.clone()));
@@ -212,23 +283,78 @@ impl Replicas {
     #[must_use]
     pub(crate) fn change(&self, session: &str) -> Arc<Change> {
         let known = self.known.lock();
-        known.changes.get(session).cloned().unwrap_or_default()
+        let followed = known.changes.get(session);
+        followed.map_or_else(Arc::default, |followed| followed.change.clone())
     }
 
     /// The replica that has the stream of a client, if that is another one.
     #[must_use]
     pub(crate) fn stream_of(&self, session: &str) -> Option<String> {
-        let replica = self.known.lock().streams.get(session).cloned();
-        replica.filter(|replica| self.has(replica))
+        let (replica, _) = self.known.lock().streams.get(session).cloned()?;
+        self.has(&replica).then_some(replica)
     }
 
-    /// The changes of a session, which the store has.
+    /// Reads what the store has about a session, and follows that from now on. Returns the changes, if it has any.
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(crate) async fn read_change(&self, session: &str) -> Result<Arc<Change>, Unavailable> {
-        self.reread(session).await?;
-        Ok(self.change(session))
+    pub(crate) async fn read_change(
+        &self,
+        session: &str,
+    ) -> Result<Option<Arc<Change>>, Unavailable> {
+        let there = self.read(&[session.to_owned()]).await?;
+        Ok((there > 0).then(|| self.change(session)))
+    }
+
+    /// Follows a session from now on.
+    pub(crate) fn begin(&self, session: &str) {
+        let mut known = self.known.lock();
+        let unread = || Followed {
+            change: Arc::default(),
+            since: Instant::now(),
+        };
+        let session = session.to_owned();
+        known.changes.entry(session).or_insert_with(unread);
+    }
+
+    /// Has the sessions here read again, because the store did not answer.
+    pub(crate) fn doubt(&self) {
+        // It fails if nothing follows.
+        let _ = self.notices.send(Notice::Reread);
+    }
+
+    /// Reads again what the store has about these sessions, which are all that are here.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn read_again(&self, sessions: &[String]) -> Result<(), Unavailable> {
+        self.read(sessions).await?;
+        let here: HashSet<&String> = sessions.iter().collect();
+        let mut known = self.known.lock();
+        known.changes.retain(|session, followed| {
+            here.contains(session) || followed.since.elapsed() < FOLLOWED
+        });
+        Ok(())
+    }
+
+    /// Reads what the store has about these sessions. Returns the number of those that it has something about.
+    async fn read(&self, sessions: &[String]) -> Result<usize, Unavailable> {
+        let since = Instant::now();
+        let rows = self.backing.sessions(sessions.to_vec()).await?;
+        let count = rows.len();
+        let mut known = self.known.lock();
+        let mut rest: HashSet<&str> = sessions.iter().map(String::as_str).collect();
+        for (session, body, has_ended) in rows {
+            rest.remove(session.as_str());
+            match has_ended {
+                true => known.end(&session),
+                false => known.take(&session, Change::parse(&body), since),
+            }
+        }
+        for session in rest {
+            known.take(session, Change::default(), since);
+        }
+        Ok(count)
     }
 
     /// Changes a session in the store, and tells the other replicas.
@@ -255,7 +381,8 @@ impl Replicas {
                 .write_session(session.to_owned(), body, change.to_json(), expires)
                 .await?;
             if written {
-                self.know(session, change);
+                let since = Instant::now();
+                self.known.lock().take(session, change, since);
                 self.tell_and_wait("session", session).await;
                 return Ok(());
             }
@@ -263,11 +390,6 @@ impl Replicas {
         Err(Unavailable(
             "the session is being changed at other replicas".to_owned(),
         ))
-    }
-
-    fn know(&self, session: &str, change: Change) {
-        let mut known = self.known.lock();
-        known.changes.insert(session.to_owned(), Arc::new(change));
     }
 
     /// Ends a session at all replicas.
@@ -278,15 +400,9 @@ impl Replicas {
         self.backing
             .end_session(session.to_owned(), expires)
             .await?;
-        self.know_end(session);
+        self.known.lock().end(session);
         self.tell_and_wait("ended", session).await;
         Ok(())
-    }
-
-    fn know_end(&self, session: &str) {
-        let mut known = self.known.lock();
-        known.changes.remove(session);
-        known.ended.insert(session.to_owned());
     }
 
     /// Tells the other replicas that a client has cancelled a request, whose id is JSON.
@@ -298,7 +414,8 @@ impl Replicas {
 
     /// Tells the other replicas that this one has the stream of a client.
     pub(crate) fn listening(&self, session: &str) {
-        self.known.lock().streams.remove(session);
+        let since = Instant::now();
+        self.known.lock().note_stream(session, &self.id, since);
         self.tell("stream", session.to_owned());
     }
 
@@ -330,11 +447,17 @@ impl Replicas {
     }
 
     fn tell(&self, topic: &'static str, payload: String) {
-        // The queue ends with the run.
-        let _ = self.outgoing.send((topic, payload));
+        // The queue is full while the store does not answer, and ends with the run.
+        if self
+            .outgoing
+            .try_send((topic, payload, Instant::now()))
+            .is_err()
+        {
+            tracing::debug!(topic, "other replicas are not told");
+        }
     }
 
-    /// Keeps the events of a stream whose client is gone: their numbers, and their texts.
+    /// Keeps the events of a stream whose client is gone: their numbers, and their texts, which are sealed.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -345,8 +468,13 @@ impl Replicas {
         events: Vec<(u64, Bytes)>,
     ) -> Result<(), Unavailable> {
         let stream = format!("{}-{stream}", self.id);
+        let sealed = events.into_iter().map(|(number, text)| {
+            let context = answer(session, &stream, number);
+            (number, self.keys.seal(context.as_bytes(), &text).into())
+        });
+        let sealed = sealed.collect();
         self.backing
-            .keep_answer(session.to_owned(), stream, events, KEPT)
+            .keep_answer(session.to_owned(), stream, sealed, KEPT)
             .await
     }
 
@@ -360,9 +488,18 @@ impl Replicas {
         (replica, stream, number): (&str, u64, u64),
     ) -> Result<Vec<(u64, Bytes)>, Unavailable> {
         let stream = format!("{replica}-{stream}");
-        self.backing
+        let of = stream.clone();
+        let kept = self
+            .backing
             .kept_answer(session.to_owned(), stream, number)
-            .await
+            .await?;
+        let opened = kept.into_iter().map(|(number, sealed)| {
+            let context = answer(session, &of, number);
+            let text = self.keys.open(context.as_bytes(), &sealed)?;
+            Some((number, text.into()))
+        });
+        // A part of an answer is none.
+        Ok(opened.collect::<Option<_>>().unwrap_or_default())
     }
 
     /// Sends a letter to a replica, and returns its response.
@@ -378,7 +515,29 @@ impl Replicas {
         let url = self.backing.peer(replica).ok_or(Unreachable::Gone)?;
         let letter = letter::seal(&self.keys, replica, content, body);
         let seal = letter::outer_seal(&self.keys, replica);
-        self.peers.send(&url, seal, letter).await
+        let mut response = self.peers.send(&url, seal.clone(), letter).await?;
+        let taken = response.headers_mut().remove(TAKEN);
+        let is_taken = taken.is_some_and(|tag| {
+            tag.to_str()
+                .is_ok_and(|tag| letter::is_receipt(&self.keys, &seal, tag))
+        });
+        if is_taken {
+            return Ok(response);
+        }
+        if self.misled.lock().insert(replica.to_owned()) {
+            tracing::warn!(
+                replica,
+                url,
+                "this replica does not take letters: another process has its address, its clock differs by more than a minute, or it has another `MCPZIP_STORE_KEY`"
+            );
+        }
+        Err(Unreachable::Gone)
+    }
+
+    /// The tag that shows the sender of a letter with this outer seal that this replica has taken it.
+    #[must_use]
+    pub(crate) fn receipt(&self, seal: &str) -> String {
+        letter::receipt(&self.keys, seal)
     }
 
     /// Whether a letter with this outer seal is from a replica, for this one.
@@ -387,16 +546,28 @@ impl Replicas {
         letter::is_outer_seal(&self.keys, &self.id, seal)
     }
 
-    /// Sends a short letter, again if it did not arrive. Returns whether it found its session.
+    /// Sends a short letter, again if it did not arrive. Returns whether it found its session. A message that may have arrived is not sent
+    /// again, because its client would see it twice; an answer counts once in any case.
     pub(crate) async fn deliver(&self, replica: &str, content: Content, body: Bytes) -> bool {
+        let counts_once = matches!(content, Content::Answer { .. });
         for attempt in 1..=ATTEMPTS {
             match self.send(replica, content.clone(), &body).await {
-                Ok(response) => return response.status().is_success(),
-                Err(Unreachable::Gone) => return false,
-                Err(error) if attempt == ATTEMPTS => {
-                    tracing::warn!(replica, %error, "a letter did not arrive");
+                Ok(response) if response.status() != StatusCode::SERVICE_UNAVAILABLE => {
+                    return response.status().is_success();
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Ok(_) if attempt == ATTEMPTS => {
+                    tracing::warn!(
+                        replica,
+                        "a letter is dropped: the replica is full, or its client reads too slowly"
+                    );
+                    return true;
+                }
+                Err(Unreachable::Gone) => return false,
+                Err(error) if attempt == ATTEMPTS || !(counts_once || error.is_before()) => {
+                    tracing::warn!(replica, %error, "a letter did not arrive");
+                    return false;
+                }
+                Ok(_) | Err(_) => tokio::time::sleep(PAUSE).await,
             }
         }
         false
@@ -408,47 +579,9 @@ impl Replicas {
         self.taken.open(&self.keys, &self.id, letter)
     }
 
-    /// Reads what the store has about one session.
-    async fn reread(&self, session: &str) -> Result<(), Unavailable> {
-        let row = self.backing.session(session.to_owned()).await?;
-        let mut known = self.known.lock();
-        match row {
-            Some((_, true)) => {
-                known.changes.remove(session);
-                known.ended.insert(session.to_owned());
-            }
-            Some((body, false)) => {
-                let change = Arc::new(Change::parse(&body));
-                known.changes.insert(session.to_owned(), change);
-            }
-            None => drop(known.changes.remove(session)),
-        }
-        Ok(())
-    }
-
-    /// Reads what the store has about all sessions.
-    async fn reread_all(&self) -> Result<(), Unavailable> {
-        let rows = self.backing.sessions().await?;
-        let mut now = Known {
-            streams: std::mem::take(&mut self.known.lock().streams),
-            ..Known::default()
-        };
-        for (session, body, has_ended) in rows {
-            match has_ended {
-                true => drop(now.ended.insert(session)),
-                false => drop(now.changes.insert(session, Arc::new(Change::parse(&body)))),
-            }
-        }
-        *self.known.lock() = now;
-        Ok(())
-    }
-
     async fn noticed(&self, event: Event) {
         let notice = match event {
-            Event::Reread => match self.reread_all().await {
-                Ok(()) => Notice::Reread,
-                Err(error) => return tracing::debug!(%error, "sessions cannot be read"),
-            },
+            Event::Reread => Notice::Reread,
             Event::Message {
                 topic,
                 sender,
@@ -470,24 +603,38 @@ impl Replicas {
                     return;
                 };
                 match &notice {
-                    Notice::Changed { session } if topic == "ended" => self.know_end(session),
+                    Notice::Changed { session } if topic == "ended" => {
+                        self.known.lock().end(session);
+                        notice
+                    }
                     Notice::Changed { session } => {
-                        if let Err(error) = self.reread(session).await {
-                            return tracing::debug!(%error, "a session cannot be read");
+                        let is_followed = self.known.lock().changes.contains_key(session);
+                        match is_followed {
+                            false => return,
+                            true => match self.read(std::slice::from_ref(session)).await {
+                                Ok(_) => notice,
+                                Err(error) => {
+                                    tracing::debug!(%error, "a session is read later");
+                                    Notice::Reread
+                                }
+                            },
                         }
                     }
-                    Notice::Listening { session, replica } => {
-                        let streams = &mut self.known.lock().streams;
-                        if streams.len() >= MOST_STREAMS {
-                            streams.retain(|_, replica| self.has(replica));
-                        }
-                        if streams.len() < MOST_STREAMS {
-                            streams.insert(session.clone(), replica.clone());
+                    Notice::Listening {
+                        session,
+                        replica,
+                        age,
+                    } => {
+                        let now = Instant::now();
+                        let since = now.checked_sub(*age).unwrap_or(now);
+                        match self.known.lock().note_stream(session, replica, since) {
+                            true => notice,
+                            // The message was late: the client has opened another stream since.
+                            false => return,
                         }
                     }
-                    _ => {}
+                    _ => notice,
                 }
-                notice
             }
         };
         // It fails if nothing follows.
@@ -543,19 +690,23 @@ impl ClientOfReplica {
 }
 
 /// Sends notifications in their order until the run ends. One that cannot be sent is lost: what it is about can be read, or is over.
-async fn send(
-    backing: Arc<dyn Backing>,
-    mut queue: mpsc::UnboundedReceiver<(&'static str, String)>,
-    tasks: Tasks,
-) {
+async fn send(backing: Arc<dyn Backing>, mut queue: mpsc::Receiver<Outgoing>, tasks: Tasks) {
     loop {
-        let (topic, payload) = tokio::select! {
+        let (topic, mut payload, made) = tokio::select! {
             next = queue.recv() => match next {
                 Some(next) => next,
                 None => return,
             },
             () = tasks.stopped() => return,
         };
+        let age = made.elapsed();
+        if age > LATE && topic == "cancel" {
+            tracing::debug!("the store is slow, so other replicas do not cancel a request");
+            continue;
+        }
+        if topic == "stream" {
+            payload = format!("{payload} {}", age.as_millis());
+        }
         if let Err(error) = backing.notify(topic, payload).await {
             tracing::debug!(topic, %error, "other replicas are not told");
         }
@@ -566,13 +717,12 @@ async fn send(
 async fn follow(replicas: Arc<Replicas>, tasks: Tasks) {
     let following = async {
         let mut events = replicas.backing.events();
-        replicas.noticed(Event::Reread).await;
         let begun = tokio::time::Instant::now();
         let mut again = tokio::time::interval_at(begun + REREAD, REREAD);
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
-                // Sessions whose time is over are forgotten.
+                // Sessions that have left this replica are forgotten.
                 _ = again.tick() => Some(Event::Reread),
             };
             match event {
@@ -587,14 +737,23 @@ async fn follow(replicas: Arc<Replicas>, tasks: Tasks) {
     }
 }
 
+/// The context of a kept event.
+fn answer(session: &str, stream: &str, number: u64) -> String {
+    format!("answer\0{session}\0{stream}\0{number}")
+}
+
 fn notice(topic: &str, sender: String, payload: String) -> Option<Notice> {
     Some(match topic {
         "session" | "ended" => Notice::Changed { session: payload },
         "moved" => Notice::Moved { session: payload },
-        "stream" => Notice::Listening {
-            session: payload,
-            replica: sender,
-        },
+        "stream" => {
+            let (session, age) = payload.split_once(' ')?;
+            Notice::Listening {
+                session: session.to_owned(),
+                replica: sender,
+                age: Duration::from_millis(age.parse().ok()?),
+            }
+        }
         "cancel" => {
             let (session, request) = payload.split_once(' ')?;
             Notice::Cancelled {
@@ -617,4 +776,47 @@ fn notice(topic: &str, sender: String, payload: String) -> Option<Notice> {
 pub(crate) fn seconds() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn level(text: &str) -> Change {
+        Change {
+            log_level: Some(text.to_owned()),
+            ..Change::default()
+        }
+    }
+
+    #[test]
+    fn what_was_read_before_replaces_nothing_that_is_newer() {
+        let mut known = Known::default();
+        let begun = Instant::now();
+        let later = begun + Duration::from_millis(1);
+        known.take("s", level("error"), later);
+        known.take("s", level("debug"), begun);
+        assert_eq!(*known.changes["s"].change, level("error"));
+        // An end here is known also if a read that was begun before comes after it.
+        known.end("s");
+        known.take("s", level("debug"), begun);
+        assert!(known.ended.contains("s"));
+    }
+
+    #[test]
+    fn the_newest_stream_of_a_session_counts_in_any_order() {
+        let mut known = Known::default();
+        let begun = Instant::now();
+        let later = begun + Duration::from_millis(1);
+        assert!(known.note_stream("s", "here", later));
+        assert!(!known.note_stream("s", "there", begun));
+        assert_eq!(known.streams["s"].0, "here");
+        for number in 0..=MOST {
+            known.note_stream(&number.to_string(), "there", later);
+        }
+        assert!(known.streams.len() <= MOST);
+        known.note_stream("s", "here", later);
+        known.end("s");
+        assert!(!known.streams.contains_key("s"));
+    }
 }

@@ -163,7 +163,7 @@ impl Keys {
         })
     }
 
-    /// A word for a request that waits for its client's answers at `replica`. No other has it, and none can be guessed.
+    /// A word for a request that waits for its client's answers at `replica`. Each word is unique and cannot be guessed.
     pub(crate) fn state(&self, replica: &str, identity: &IdentityHash) -> String {
         let plain = [&random_bytes::<16>()[..], replica.as_bytes()].concat();
         URL_SAFE_NO_PAD.encode(self.seal(&[&b"state"[..], identity].concat(), &plain))

@@ -126,6 +126,18 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
     /// When the store does not answer; then nothing was changed, unless it failed during the commit.
     fn change(&self, kind: Kind, change: &mut dyn FnMut(&Table) -> Vec<Change>) -> io::Result<()>;
 
+    /// Changes one record, as [`Records::change`] does, without the others. `change` gets its body and the time of the store in seconds since
+    /// 1970, and returns the change, if there is one.
+    ///
+    /// # Errors
+    /// As for [`Records::change`].
+    fn change_one(
+        &self,
+        kind: Kind,
+        key: &str,
+        change: &mut dyn FnMut(Option<&[u8]>, u64) -> Option<Change>,
+    ) -> io::Result<()>;
+
     /// Replaces a ticket, which ends after `lifetime`: `swap` gets its body and returns the new one, or `None` to remove it. No other
     /// replica changes it meanwhile. It is committed when this returns.
     ///
@@ -144,6 +156,9 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
 
     /// Opens a secret. `None` if it was changed, or is for another context or key.
     fn open(&self, context: &str, sealed: &[u8]) -> Option<Vec<u8>>;
+
+    /// Whether a secret was sealed with the key before the current one.
+    fn is_old(&self, sealed: &[u8]) -> bool;
 
     /// The keys that seal, each in base64url, with a comma between them; the first one is for new values.
     fn keys(&self) -> Secret<String>;

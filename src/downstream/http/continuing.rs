@@ -69,6 +69,7 @@ pub(super) async fn name(
             unavailable()
         })?;
     }
+    replicas.begin(&name);
     join(shared, replicas, admission, session, &name);
     Ok((id, Some(keeper(shared, replicas, name))))
 }
@@ -109,12 +110,22 @@ async fn continued(
         return Ok(None);
     };
     let name = name_of(id);
-    let change = match facts.is_incomplete {
-        true => replicas.read_change(&name).await.map_err(|error| {
+    let mut is_read = true;
+    let change = match replicas.read_change(&name).await {
+        Ok(Some(change)) => change,
+        Ok(None) if !facts.is_incomplete => Arc::default(),
+        // The store had a row, which was removed.
+        Ok(None) => return Ok(None),
+        Err(error) if facts.is_incomplete => {
             tracing::warn!(%error, "a session is not continued");
-            unavailable()
-        })?,
-        false => replicas.change(&name),
+            return Err(unavailable());
+        }
+        Err(error) => {
+            tracing::debug!(%error, "a session is continued as it began");
+            is_read = false;
+            replicas.begin(&name);
+            replicas.change(&name)
+        }
     };
     if replicas.has_ended(&name) {
         return Ok(None);
@@ -135,6 +146,9 @@ async fn continued(
     };
     let full = |_| Refusal::overload();
     let guard = shared.sessions.open(opening).map_err(full)?;
+    if !is_read {
+        replicas.doubt();
+    }
     if guard.stream().is_none()
         && let Some(replica) = replicas.stream_of(&name)
     {

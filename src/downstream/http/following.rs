@@ -20,6 +20,9 @@ pub(super) async fn follow(authenticator: Arc<Authenticator>, shared: Arc<Shared
         // An issuer that does not answer must not delay the look at tokens and roles.
         let renewing = authenticator.clone();
         shared.tasks.spawn(async move { renewing.refresh().await });
+        // Nor must a store that does not answer.
+        let renewing = authenticator.clone();
+        drop(shared.tasks.spawn_blocking(move || renewing.renew_keys()));
         authenticator.renew(&shared.proxies.whole());
         shared.sessions.end_unidentified();
         let (authenticator, proxies) = (authenticator.clone(), shared.proxies.clone());

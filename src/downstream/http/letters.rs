@@ -17,23 +17,24 @@ use bytes::Bytes;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
+use super::access::LetIn;
 use super::admission::{PassedOn, Peer};
 use super::connections::Connection;
 use super::event::EventId;
 use super::incoming::read_letter;
 use super::shared::Shared;
-use super::{endpoints, refusal};
+use super::{endpoints, passing, refusal};
 #[cfg(feature = "cli")]
 use crate::identity::ClientCertificate;
 use crate::mcp::{Frame, Outbox};
-use crate::replicas::{Content, LETTERS, SEAL};
+use crate::replicas::{Content, LETTERS, Replicas, SEAL, TAKEN};
 
-/// The route of letters of other replicas, if there are some.
-pub(super) fn routes(shared: &Arc<Shared>) -> Router<Arc<Shared>> {
+/// The route of letters of other replicas, if there are some. A letter may have a request for one of the `pages`.
+pub(super) fn routes(shared: &Arc<Shared>, pages: Router<Arc<Shared>>) -> Router<Arc<Shared>> {
     if shared.replicas.is_none() {
         return Router::new();
     }
-    let endpoints = endpoints(shared).with_state(shared.clone());
+    let endpoints = endpoints(shared).merge(pages).with_state(shared.clone());
     Router::new().route(
         LETTERS,
         post(move |State(shared): State<Arc<Shared>>, request: Request| {
@@ -54,22 +55,42 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
         .headers()
         .get(SEAL)
         .and_then(|seal| seal.to_str().ok());
-    if !seal.is_some_and(|seal| replicas.knows(seal)) {
+    let Some(seal) = seal.filter(|seal| replicas.knows(seal)) else {
         return refusal::nothing_here();
+    };
+    let receipt = replicas.receipt(seal);
+    let Some(mut response) = opened(shared, replicas, endpoints, connection, request).await else {
+        return refusal::nothing_here();
+    };
+    // Without it, the sender takes the response for that of a program that does not know this replica.
+    let receipt = HeaderValue::try_from(receipt).expect("a tag is hexadecimal");
+    response.headers_mut().insert(TAKEN, receipt);
+    if response.extensions().get::<LetIn>().is_some() {
+        let yes = HeaderValue::from_static("1");
+        response.headers_mut().insert(passing::LET_IN, yes);
     }
+    response
+}
+
+/// The response to a letter with a right outer seal. `None` if it cannot be opened, or was taken before.
+async fn opened(
+    shared: &Arc<Shared>,
+    replicas: &Replicas,
+    endpoints: Router,
+    connection: Option<Arc<Connection>>,
+    request: Request,
+) -> Option<Response> {
     if !connection.is_none_or(|one| one.let_in(None)) {
-        return refusal::all_in_use();
+        return Some(refusal::all_in_use());
     }
     let letter = match read_letter(&shared.incoming, request.into_body()).await {
         Ok(letter) => letter,
-        Err(refusal) => return refusal.answer(None),
+        Err(refusal) => return Some(refusal.answer(None)),
     };
-    let Some((content, body)) = replicas.open(&letter) else {
-        return refusal::nothing_here();
-    };
+    let (content, body) = replicas.open(&letter)?;
     drop(letter);
     let gone = || refusal::not_found("there is no such session or stream at this replica");
-    match content {
+    Some(match content {
         Content::Request {
             method,
             path,
@@ -100,10 +121,10 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
                 ..Frame::default()
             };
             match stream.filter(Outbox::is_open) {
-                Some(stream) => {
-                    stream.push_unless_congested(frame);
-                    refusal::accepted()
-                }
+                Some(stream) => match stream.push_unless_congested(frame) {
+                    true => refusal::accepted(),
+                    false => refusal::unavailable("too many messages wait for this client"),
+                },
                 None => gone(),
             }
         }
@@ -125,7 +146,7 @@ async fn take(shared: &Arc<Shared>, endpoints: Router, mut request: Request) -> 
                 None => gone(),
             }
         }
-    }
+    })
 }
 
 /// A client's request, as it came to another replica.

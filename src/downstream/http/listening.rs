@@ -15,7 +15,7 @@ use super::shared::Shared;
 use super::stream::Stream;
 use super::{body, refusal, resuming};
 use crate::mcp::{Revision, headers};
-use crate::replicas::{VALID, seconds};
+use crate::replicas::{Replicas, VALID, seconds};
 
 /// GET: resumes the stream that `Last-Event-ID` names, or opens the stream of the server's own messages.
 pub(super) async fn get(shared: &Arc<Shared>, admission: &Admission, map: &HeaderMap) -> Response {
@@ -63,7 +63,7 @@ pub(super) async fn delete(
     match session_of(shared, admission, map).await {
         Ok((guard, id)) => {
             if let (Some(replicas), Some(name)) = (&shared.replicas, guard.name())
-                && let Err(error) = replicas.end_session(name, seconds() + VALID).await
+                && let Err(error) = replicas.end_session(name, valid_until(replicas, &id)).await
             {
                 tracing::warn!(%error, "a session was not ended");
                 return refusal::unavailable(
@@ -75,6 +75,12 @@ pub(super) async fn delete(
         }
         Err(refusal) => refusal.answer(None),
     }
+}
+
+/// The time after which an id is not valid at any replica.
+fn valid_until(replicas: &Replicas, id: &str) -> u64 {
+    let opened = replicas.open_session(id);
+    opened.map_or_else(seconds, |facts| u64::from(facts.opened)) + VALID
 }
 
 fn is_modern(map: &HeaderMap) -> bool {

@@ -43,6 +43,7 @@ mod sessions;
 mod shared;
 mod slow_reader;
 mod sse;
+mod staying;
 mod stream;
 #[cfg(feature = "cli")]
 mod tls;
@@ -269,8 +270,17 @@ impl Server {
             self.access.origins.extend(origin);
             let tokens = Arc::downgrade(authenticator);
             let tokens = move |entitlement: &Entitlement| tokens.upgrade()?.token_of(entitlement);
-            let key = AssertionKey::below(&state.directory);
-            proxies.set_front(Arc::new(Front::new(Box::new(tokens), url, key)));
+            let front = Arc::new(Front::new(Box::new(tokens), url, AssertionKey::of(state)));
+            if state.shared.is_some() {
+                // No call must wait for the store.
+                let front = front.clone();
+                tasks.spawn_blocking(move || {
+                    if let Err(error) = front.key.public() {
+                        tracing::warn!(%error, "the key for assertions cannot be read now");
+                    }
+                });
+            }
+            proxies.set_front(front);
         }
         if let Some(replicas) = &replicas {
             proxies.join_replicas(replicas.clone());
@@ -388,13 +398,14 @@ fn router(shared: Arc<Shared>, pages: Option<Arc<dyn Pages>>) -> Router {
     let figures = Router::new()
         .route("/health", get(health::counts))
         .route("/metrics", any(metrics::metrics));
-    let letters = letters::routes(&shared);
+    let pages = logins::routes::routes(&shared).merge(window);
+    let letters = letters::routes(&shared, pages.clone());
+    let staying = middleware::from_fn_with_state(shared.clone(), staying::stay);
     endpoints(&shared)
         .merge(letters)
         .merge(checked(figures, &shared))
         .merge(authorization::routes(&shared))
-        .merge(logins::routes::routes(&shared))
-        .merge(window)
+        .merge(pages.layer(staying))
         .route(KEYS, get(resource_metadata::keys))
         .route(identities::METADATA_PATH, get(resource_metadata::metadata))
         .route(resource_metadata::PATHS, get(resource_metadata::metadata))

@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::value::RawValue;
 
+use super::access::LetIn;
 use super::admission::{Admission, Arrival, PassedOn, Peer};
 use super::shared::Shared;
 use super::{ENDPOINT, refusal};
@@ -17,6 +18,9 @@ use crate::replicas::{Content, Replicas, Unreachable};
 
 /// The answer to a request of a replica that has gone.
 pub(super) const LOST: &str = "the replica of mcpzip that worked on this request has ended: the request may have acted. Next: check what was done before you repeat it";
+
+/// The header by which a replica says that its page knows the person.
+pub(super) const LET_IN: &str = "mcpzip-let-in";
 
 /// A request as it came, if there are other replicas and it came from a client.
 pub(super) fn arrival(shared: &Shared, parts: &Parts) -> Option<Arrival> {
@@ -118,6 +122,9 @@ pub(super) async fn send(
         .for_each(|name| {
             parts.headers.remove(name);
         });
+    if parts.headers.remove(LET_IN).is_some() {
+        parts.extensions.insert(LetIn);
+    }
     parts.version = http::Version::default();
     Ok(Response::from_parts(parts, Body::new(body)))
 }

@@ -144,7 +144,12 @@ impl Session {
         let owner = owner.to_owned();
         self.tasks.spawn(async move {
             let content = Content::Answer { session, number };
-            replicas.deliver(&owner, content, message).await;
+            if !replicas.deliver(&owner, content, message).await {
+                tracing::warn!(
+                    replica = owner,
+                    "the answer to a question did not find the replica that has asked it"
+                );
+            }
         });
     }
 
@@ -175,6 +180,12 @@ impl Session {
         changes && !revision.is_modern() && self.client.replica().is_some()
     }
 
+    fn unfollow(&self, uri: &str) {
+        let mut uris = self.client.followed_uris();
+        uris.remove(uri);
+        self.client.follow_uris(uris);
+    }
+
     /// Writes a change of the session to the store before it is answered.
     pub(super) async fn change_elsewhere(
         &self,
@@ -191,13 +202,17 @@ impl Session {
         let edit = |change: &mut Change| match method {
             "logging/setLevel" => change.log_level = Some(level.clone()),
             "resources/unsubscribe" => drop(change.uris.remove(&uri)),
-            _ => {
-                let size: usize = change.uris.iter().map(String::len).sum();
-                if size + uri.len() <= MOST_URIS {
-                    change.uris.insert(uri.clone());
-                }
-            }
+            _ => drop(change.uris.insert(uri.clone())),
         };
+        if method == "resources/subscribe" {
+            let known = replica.replicas().change(session);
+            let size: usize = known.uris.iter().map(String::len).sum();
+            if size + uri.len() > MOST_URIS {
+                self.unfollow(&uri);
+                let message = "this session follows too many resources; unsubscribe from some";
+                return Reply::error(ErrorCode::INVALID_PARAMS, message.to_owned());
+            }
+        }
         let expires = seconds() + VALID;
         match replica
             .replicas()
@@ -207,10 +222,8 @@ impl Session {
             Ok(()) => reply,
             Err(error) => {
                 tracing::warn!(%error, method, "a session was not changed");
-                if let (Some(uri), "resources/subscribe") = (params.text("uri"), method) {
-                    let mut uris = self.client.followed_uris();
-                    uris.remove(&uri);
-                    self.client.follow_uris(uris);
+                if method == "resources/subscribe" {
+                    self.unfollow(&uri);
                 }
                 let message = "the store of the gateway does not answer, so this was not noted; try again later";
                 Reply::error(ErrorCode::INTERNAL, message.to_owned())

@@ -15,7 +15,7 @@ use super::waiting::{By, Person};
 use super::window::ID as WINDOW;
 use super::{AuthorizationServer, CODE, EndpointError};
 use crate::identity::issuer::time;
-use crate::identity::tokens::{Grant, People, Tokens, now, sha256};
+use crate::identity::tokens::{Grant, People, TokenError, Tokens, now, sha256};
 use crate::identity::{Denial, Found, Shown};
 use crate::secret::{is_same_secret, random_bytes, random_token};
 
@@ -248,23 +248,19 @@ impl AuthorizationServer {
         let (id, turn) = parsed_refresh(token, keys).ok_or_else(invalid)?;
         let client = fields.get("client_id").ok_or_else(invalid)?;
         let hash = sha256(client);
-        let rotated = self.change(|people| {
-            let at = people.grants.iter().position(|grant| grant.id == id);
-            let at = at
-                .filter(|at| {
-                    let grant = &people.grants[*at];
-                    grant.client_sha256 == hash && self.takes(grant)
-                })
-                .ok_or(None)?;
-            let grant = &mut people.grants[at];
-            if turn == grant.turn {
-                (grant.turn, grant.turned) = (turn + 1, now());
-            } else if turn + 1 != grant.turn || now() > grant.turned + GRACE {
-                return Err(Some(Box::new(people.grants.remove(at))));
+        let rotated = self.file.change_grant(id, |grant, now| {
+            if grant.client_sha256 != hash || !self.takes(grant) {
+                return (Err(None), true);
             }
-            Ok(people.grants[at].clone())
-        })?;
-        match rotated {
+            if turn == grant.turn {
+                (grant.turn, grant.turned) = (turn + 1, now);
+            } else if turn + 1 != grant.turn || now > grant.turned + GRACE {
+                return (Err(Some(Box::new(grant.clone()))), false);
+            }
+            (Ok(grant.clone()), true)
+        });
+        let rotated = rotated.map_err(|error| unavailable(&error))?;
+        match rotated.unwrap_or(Err(None)) {
             Ok(grant) => Ok(self.tokens(&grant, client, keys)),
             Err(None) => Err(invalid()),
             Err(Some(grant)) => {
@@ -329,11 +325,14 @@ impl AuthorizationServer {
         &self,
         change: impl FnOnce(&mut People) -> T,
     ) -> Result<T, EndpointError> {
-        self.file.change_people(change).map_err(|error| {
-            tracing::error!(%error, "the authorization server gives no tokens");
-            EndpointError::unavailable()
-        })
+        let changed = self.file.change_people(change);
+        changed.map_err(|error| unavailable(&error))
     }
+}
+
+fn unavailable(error: &TokenError) -> EndpointError {
+    tracing::error!(%error, "the authorization server gives no tokens");
+    EndpointError::unavailable()
 }
 
 /// The grant and the number of a refresh token with our seal.

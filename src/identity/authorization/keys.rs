@@ -174,27 +174,54 @@ impl KeyFile {
         KeyFault::File { path, source }
     }
 
+    /// The keys as they are; `None` if there are none.
+    pub(super) fn read_keys(&self) -> Result<Option<Keys>, KeyFault> {
+        let written = self.read()?;
+        written.map(|written| self.keys(&written)).transpose()
+    }
+
     /// The keys; the file is made, and its keys renewed, as needed.
     pub(super) fn read_renewed(&self) -> Result<Keys, KeyFault> {
         let written = self.read()?;
-        if let Some(mut written) = written
-            && !written.renew()
+        if let Some(known) = &written
+            && !known.clone().renew()
+            && !self.is_old()
         {
-            return self.keys(&written);
+            return self.keys(known);
         }
+        match (self.write_renewed(), written) {
+            // Old keys sign until the next attempt.
+            (Err(error), Some(known)) => {
+                tracing::warn!(%error, "the keys of the authorization server are renewed later");
+                self.keys(&known)
+            }
+            (renewed, _) => self.keys(&renewed?),
+        }
+    }
+
+    /// Whether the keys in the store are sealed with the key before the current one.
+    fn is_old(&self) -> bool {
+        let Some(shared) = &self.shared else {
+            return false;
+        };
+        let table = shared.all(Kind::IdentityKeys).ok();
+        let sealed = table.as_ref().and_then(|table| table.get(FILE));
+        sealed.is_some_and(|sealed| shared.is_old(sealed))
+    }
+
+    fn write_renewed(&self) -> Result<Written, KeyFault> {
         if let Some(shared) = &self.shared {
-            let renewed = change_shared(shared.as_ref(), |written| {
+            return change_shared(shared.as_ref(), |written| {
                 let mut written = written?.unwrap_or_else(Written::new);
                 written.renew();
                 Ok(written)
             });
-            return self.keys(&renewed?);
         }
         let _lock = self.lock()?;
         let mut written = self.read()?.unwrap_or_else(Written::new);
         written.renew();
         self.write(&written)?;
-        self.keys(&written)
+        Ok(written)
     }
 
     /// Replaces all keys.

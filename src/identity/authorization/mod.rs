@@ -21,7 +21,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use reqwest::Url;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
 use crate::secret::{is_same_secret, random_token};
 use client::{Client, ClientFault, Documents, NOT_NOW};
-use keys::Keys;
+use keys::{KeyFault, Keys};
 use provider::{Login, Provider};
 use request::{Refused, Request, redirect_to};
 use waiting::{By, Code, Consent, Person, Waiting};
@@ -63,6 +63,8 @@ pub(crate) struct AuthorizationServer {
     options: Options,
     file: TokenFile,
     keys: RwLock<KeyState>,
+    /// One renewal at a time.
+    renewing: Mutex<()>,
     provider: Option<Provider>,
     documents: Documents,
     waiting: Waiting,
@@ -73,6 +75,8 @@ struct KeyState {
     file: KeyFile,
     stamp: Stamp,
     looked: Option<Instant>,
+    /// Whether they have changed since their age was looked at.
+    is_new: bool,
     /// `None` while they cannot be used.
     keys: Option<Arc<Keys>>,
 }
@@ -207,6 +211,7 @@ impl AuthorizationServer {
         let state = KeyState {
             stamp: Stamp::none(),
             looked: None,
+            is_new: true,
             keys: None,
             file: key_file,
         };
@@ -217,6 +222,7 @@ impl AuthorizationServer {
             options,
             file,
             keys: RwLock::new(state),
+            renewing: Mutex::default(),
             documents: Documents::new(),
             waiting: Waiting::new(shared),
         };
@@ -230,29 +236,49 @@ impl AuthorizationServer {
         &self.options
     }
 
-    /// Reads the keys again if their file has changed, renews them when they are old, and forgets what has ended.
-    pub(super) fn renew(&self) {
+    /// Reads the keys again if they have changed, and forgets what has ended. It waits for no store.
+    pub(super) fn read_again(&self) {
         self.waiting.tidy();
-        let is_due = {
+        let (file, stamp) = {
             let state = self.keys.read();
-            let is_old = state.looked.is_none_or(|looked| looked.elapsed() > LOOK);
-            is_old || state.keys.is_none() || state.stamp != state.file.stamp()
+            (state.file.clone(), state.file.stamp())
         };
-        if is_due {
-            let mut state = self.keys.write();
-            let is_news = state.looked.is_none() || state.keys.is_some();
-            state.keys = match state.file.read_renewed() {
-                Ok(keys) => Some(Arc::new(keys)),
-                Err(error) => {
-                    if is_news {
-                        tracing::error!(%error, "the authorization server gives and takes no tokens");
-                    }
-                    None
-                }
-            };
-            state.stamp = state.file.stamp();
-            state.looked = Some(Instant::now());
+        if self.keys.read().stamp != stamp {
+            self.know(stamp, file.read_keys());
+            self.keys.write().is_new = true;
         }
+    }
+
+    /// Renews the keys when they are old, and makes them when there are none. It may wait for the store, on a thread that may block.
+    pub(super) fn renew(&self) {
+        let Some(_turn) = self.renewing.try_lock() else {
+            return;
+        };
+        let file = {
+            let state = self.keys.read();
+            let is_young = state.looked.is_some_and(|looked| looked.elapsed() <= LOOK);
+            if is_young && state.keys.is_some() && !state.is_new {
+                return;
+            }
+            state.file.clone()
+        };
+        let stamp = file.stamp();
+        self.know(stamp, file.read_renewed().map(Some));
+        let mut state = self.keys.write();
+        state.looked = Some(Instant::now());
+        state.is_new = false;
+    }
+
+    fn know(&self, stamp: Stamp, read: Result<Option<Keys>, KeyFault>) {
+        let mut state = self.keys.write();
+        let is_news = state.looked.is_none() || state.keys.is_some();
+        if let Err(error) = &read
+            && is_news
+        {
+            tracing::error!(%error, "the authorization server gives and takes no tokens");
+        }
+        state.keys = read.ok().flatten().map(Arc::new);
+        state.stamp = stamp;
     }
 
     fn keys(&self) -> Option<Arc<Keys>> {

@@ -180,8 +180,10 @@ impl Inventory {
         let notifier = self.notifier.clone();
         let config = self.callers.unscoped().config();
         let entry = config.servers.get(server);
-        let is_of_person =
-            entry.is_some_and(|entry| entry.is_for_people() && entry.trust == Trust::Report);
+        let is_for_people = entry.is_some_and(|entry| entry.is_for_people());
+        let is_of_person = is_for_people && entry.is_some_and(|entry| entry.trust == Trust::Report);
+        // A first list does not change anything, and the list of one person does not concern others.
+        let concerns_replicas = !is_for_people && self.snapshot().server(server).is_some();
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
@@ -247,7 +249,9 @@ impl Inventory {
             });
         }
         self.callers.lists_changed(&changes);
-        if let Some(known) = snapshot.server(server).filter(|_| !changes.is_empty()) {
+        if concerns_replicas
+            && let Some(known) = snapshot.server(server).filter(|_| !changes.is_empty())
+        {
             let hash = || changes::hash_of(known);
             self.callers.tell_replicas(server, hash);
         }

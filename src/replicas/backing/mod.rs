@@ -47,8 +47,8 @@ pub(crate) trait Backing: Debug + Send + Sync {
     /// The notifications from now on.
     fn events(&self) -> mpsc::UnboundedReceiver<Event>;
 
-    /// All sessions with changes: the name, the body, and whether it has ended.
-    fn sessions(&self) -> Answer<Vec<(String, Vec<u8>, bool)>>;
+    /// Those of these sessions that have changes: the name, the body, and whether it has ended.
+    fn sessions(&self, names: Vec<String>) -> Answer<Vec<(String, Vec<u8>, bool)>>;
 
     /// The body of a session with changes, and whether it has ended.
     fn session(&self, name: String) -> Answer<Option<(Vec<u8>, bool)>>;

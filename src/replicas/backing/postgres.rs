@@ -14,7 +14,8 @@ use crate::store::{ReplicaId, Signal, Store, StoreError};
 /// The time between two removals of rows that have expired.
 const TIDY: Duration = Duration::from_secs(5 * 60);
 
-const SESSIONS: &str = "select hash, body, ended from session where expires > now()";
+const SESSIONS: &str =
+    "select hash, body, ended from session where hash = any($1) and expires > now()";
 const SESSION: &str = "select body, ended from session where hash = $1 and expires > now()";
 const ADD: &str = "insert into session (hash, body, expires) values ($1, $2, to_timestamp($3::float8)) \
     on conflict (hash) do nothing";
@@ -95,10 +96,11 @@ impl Backing for OnPostgres {
         receiver
     }
 
-    fn sessions(&self) -> Answer<Vec<(String, Vec<u8>, bool)>> {
+    fn sessions(&self, names: Vec<String>) -> Answer<Vec<(String, Vec<u8>, bool)>> {
         let store = self.store.clone();
         Box::pin(async move {
-            let rows = store.query(SESSIONS, &[]).await?;
+            let hashes: Vec<Vec<u8>> = names.iter().map(|name| bytes(name)).collect();
+            let rows = store.query(SESSIONS, &[&hashes]).await?;
             let rows = rows.iter().map(|row| {
                 let hash: &[u8] = row.get(0);
                 (HEXLOWER_PERMISSIVE.encode(hash), row.get(1), row.get(2))

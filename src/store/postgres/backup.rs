@@ -6,6 +6,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
+use super::notifications::NOTIFY;
+use super::records::{LOCK, RECORD};
 use super::{Store, StoreError};
 
 /// The version of the form.
@@ -47,7 +49,17 @@ pub(crate) struct Contents {
     pub(crate) logins: i64,
     /// The number of lines of audit logs.
     pub(crate) audit_lines: i64,
+    /// The number of keys and logins that need the key before the current one.
+    pub(crate) sealed_with_previous_key: i64,
+    /// The number of keys and logins that no key here opens.
+    pub(crate) sealed_with_unknown_key: i64,
 }
+
+/// Secrets by the ids of their keys, which sealed values have in plain text.
+const SEALED: &str = "with sealed as (select body from record where kind = 'identity-keys' and body is not null \
+    union all select body from login where body is not null), \
+    known as (select position($1::bytea in body) > 0 as is_new, position($2::bytea in body) > 0 as is_old from sealed) \
+    select count(*) filter (where is_old and not is_new), count(*) filter (where not is_old and not is_new) from known";
 
 impl Store {
     /// What the store has.
@@ -63,11 +75,19 @@ impl Store {
         let lines =
             "select greatest(reltuples, 0)::bigint from pg_class where oid = 'audit'::regclass";
         let lines = self.query_opt(lines, &[]).await?;
+        let (current, previous) = self.keys().ids();
+        // No sealed value has a zero byte.
+        let previous = previous.unwrap_or("\0");
+        let (current, previous) = (current.as_bytes(), previous.as_bytes());
+        let sealed = self.query_opt(SEALED, &[&current, &previous]).await?;
+        let count = |at| sealed.as_ref().map_or(0, |row| row.get(at));
         let number = |row: Option<tokio_postgres::Row>| row.map_or(0, |row| row.get(0));
         Ok(Contents {
             records: records.iter().map(|row| (row.get(0), row.get(1))).collect(),
             logins: number(logins),
             audit_lines: number(lines),
+            sealed_with_previous_key: count(0),
+            sealed_with_unknown_key: count(1),
         })
     }
 
@@ -113,6 +133,10 @@ impl Store {
         }
         let mut connection = self.connection().await?;
         let transaction = connection.transaction().await?;
+        // As a change does: numbers are in the order of commits.
+        for kind in crate::store::Kind::ALL {
+            transaction.execute(LOCK, &[&kind.name()]).await?;
+        }
         let there = "select exists (select from record where body is not null) or exists (select from login)";
         let is_there: bool = transaction.query_one(there, &[]).await?.get(0);
         if is_there && !replaces {
@@ -147,10 +171,11 @@ impl Store {
                 }
             }
         }
-        transaction.commit().await?;
         for kind in crate::store::Kind::ALL {
-            self.notify("record", kind.name()).await?;
+            let message = self.message(RECORD, kind.name());
+            transaction.execute(NOTIFY, &[&message]).await?;
         }
+        transaction.commit().await?;
         Ok(lines.len())
     }
 }

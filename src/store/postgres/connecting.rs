@@ -16,8 +16,9 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::url::{StoreUrl, Tls, UrlFault};
 
-/// The settings of each connection: PostgreSQL ends a statement, a wait for a lock and an idle transaction at its limit.
-const SETTINGS: &str = "set statement_timeout = '2s'; set lock_timeout = '2s'; \
+/// The settings of each connection: PostgreSQL ends a statement, a wait for a lock and an idle transaction at its limit. That of a lock
+/// is shorter than that of a statement, so that the wait for another replica is not taken for an outage.
+const SETTINGS: &str = "set statement_timeout = '2s'; set lock_timeout = '1500ms'; \
     set idle_in_transaction_session_timeout = '5s'; set timezone = 'UTC'";
 
 /// Makes connections.

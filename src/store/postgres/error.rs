@@ -23,6 +23,9 @@ pub(crate) enum StoreError {
     /// No answer within the time limit.
     #[error("PostgreSQL did not answer in time")]
     Slow,
+    /// Another replica has the lock.
+    #[error("another process is changing this in the store; try again")]
+    Busy,
     /// The statement was refused.
     #[error("PostgreSQL refused a statement: {0}")]
     Refused(String),
@@ -46,6 +49,11 @@ pub(crate) enum StoreError {
         /// The latest schema that this program knows.
         known: i32,
     },
+    /// A database that does not have every character.
+    #[error(
+        "the database of the store has the encoding {0}; make one with `create database … encoding 'UTF8' template template0`"
+    )]
+    Encoding(String),
     /// A migration that failed; the store is as it was.
     #[error("the migration to schema {version} failed, and the store is as it was: {problem}")]
     Migration {
@@ -75,6 +83,7 @@ impl From<tokio_postgres::Error> for StoreError {
             // It is about to end, has just begun, has no room, or cancelled the statement at its time limit.
             return match code.code() {
                 "57014" => Self::Slow,
+                "55P03" => Self::Busy,
                 code if code.starts_with("57P") || code.starts_with("08") => {
                     Self::Unreachable(text)
                 }
@@ -123,7 +132,7 @@ impl From<PoolError> for StoreError {
     fn from(error: PoolError) -> Self {
         match error {
             PoolError::Backend(error) => match Self::from(error) {
-                // Any reason that keeps a connection from being made, there is none.
+                // A refusal while connecting means that there is no connection.
                 Self::Refused(text) => Self::Unreachable(text),
                 other => other,
             },

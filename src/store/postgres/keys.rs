@@ -30,7 +30,7 @@ impl Keys {
     /// Reads the keys: each has 32 bytes in base64url.
     ///
     /// # Errors
-    /// When one of them has not.
+    /// When a key is not 32 bytes in base64url.
     pub(crate) fn parse(
         current: &Secret<String>,
         previous: Option<&Secret<String>>,
@@ -48,6 +48,24 @@ impl Keys {
     /// The keys that open, the current one first.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.current).chain(&self.previous)
+    }
+
+    /// The ids of the current key and of the one before it, as they are in sealed values.
+    pub(super) fn ids(&self) -> (&str, Option<&str>) {
+        (self.current.id(), self.previous.as_ref().map(Key::id))
+    }
+
+    /// Whether a value was sealed with the key before the current one.
+    #[must_use]
+    pub(crate) fn is_old(&self, sealed: &str) -> bool {
+        let sealed = Sealed::parse(sealed);
+        let previous = self
+            .previous
+            .as_ref()
+            .filter(|key| key.id() != self.current.id());
+        previous
+            .zip(sealed)
+            .is_some_and(|(key, sealed)| key.has_sealed(&sealed))
     }
 
     /// Seals `plain` for this context, with the id of the key in it.
@@ -77,6 +95,8 @@ mod tests {
         let sealed = before.seal("login", b"token");
         let after = Keys::parse(&text(&new), Some(&text(&old))).unwrap();
         assert_eq!(after.open("login", &sealed).unwrap(), b"token");
+        assert!(after.is_old(&sealed) && !before.is_old(&sealed));
+        assert!(!after.is_old(&after.seal("login", b"token")));
         assert!(after.open("other", &sealed).is_none());
         assert!(Keys::of(new).open("login", &sealed).is_none());
         let short = Secret::new("AAAA".to_owned());

@@ -80,10 +80,24 @@ impl Store {
     /// When PostgreSQL cannot be reached, or its schema is for a newer program.
     pub(crate) async fn open(url: &StoreUrl, keys: Keys) -> Result<Self, StoreError> {
         let store = Self::connect(url, keys)?;
+        store.check_encoding().await?;
         store.migrate(None).await?;
         store.listen();
         store.follow();
         Ok(store)
+    }
+
+    /// Whether the database can have every text.
+    async fn check_encoding(&self) -> Result<(), StoreError> {
+        let encoding = "select pg_encoding_to_char(encoding)::text from pg_database where datname = current_database()";
+        let row = self.query_opt(encoding, &[]).await?;
+        match row.map(|row| row.get::<_, String>(0)) {
+            // The second one keeps bytes as they come.
+            Some(encoding) if !["UTF8", "SQL_ASCII"].contains(&encoding.as_str()) => {
+                Err(StoreError::Encoding(encoding))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Prepares connections to the store at `url`, and leaves it as it is.

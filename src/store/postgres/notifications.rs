@@ -13,9 +13,6 @@ use tokio_postgres::{AsyncMessage, Connection, Socket};
 use super::connecting::Drive;
 use super::{GIVEN_UP, Inner, ReplicaId, Store, StoreError};
 
-/// The channel of PostgreSQL that has all topics.
-const CHANNEL: &str = "mcpzip";
-
 /// The time between two checks of the connection that listens.
 const CHECK: Duration = Duration::from_secs(2);
 
@@ -24,6 +21,9 @@ const AGAIN: Duration = Duration::from_millis(250);
 
 /// The longest payload; PostgreSQL refuses 8,000 bytes.
 const LONGEST: usize = 7_900;
+
+/// Sends a message. Within a transaction, it is sent when that is committed.
+pub(super) const NOTIFY: &str = "select pg_notify('mcpzip', $1)";
 
 /// A message to all replicas.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,16 +53,20 @@ impl Store {
     /// # Errors
     /// When PostgreSQL does not answer, or the message is too long.
     pub(crate) async fn notify(&self, topic: &str, payload: &str) -> Result<(), StoreError> {
-        let message = format!("{topic} {} {payload}", self.id().as_str());
+        let message = self.message(topic, payload);
         if message.len() > LONGEST {
             return Err(StoreError::Refused(format!(
                 "a message of {} bytes is too long",
                 message.len()
             )));
         }
-        self.execute("select pg_notify($1, $2)", &[&CHANNEL, &message])
-            .await?;
+        self.execute(NOTIFY, &[&message]).await?;
         Ok(())
+    }
+
+    /// The text of a message, for [`NOTIFY`].
+    pub(super) fn message(&self, topic: &str, payload: &str) -> String {
+        format!("{topic} {} {payload}", self.id().as_str())
     }
 
     /// Begins to listen, for as long as the store is open.
@@ -79,14 +83,15 @@ async fn listen(store: Weak<Inner>) {
         match opening.await {
             Ok((client, task)) => {
                 if let Some(inner) = store.upgrade() {
+                    inner.breaker.succeeded();
                     // It fails without receivers.
                     let _ = inner.signals.send(Signal::Reread);
                 }
                 let mut task = task;
                 loop {
-                    let Some(inner) = store.upgrade() else { return };
-                    inner.mirrors.hears();
-                    drop(inner);
+                    if store.strong_count() == 0 {
+                        return;
+                    }
                     if tokio::time::timeout(CHECK, &mut task).await.is_ok() {
                         break;
                     }

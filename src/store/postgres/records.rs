@@ -13,15 +13,18 @@ use deadpool_postgres::Object;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_postgres::types::ToSql;
 
-use super::{Inner, Signal, Store, StoreError};
+use super::notifications::NOTIFY;
+use super::replicas::REPLICA;
+use super::{Inner, LIMIT, Signal, Store, StoreError};
 use crate::secret::{Secret, random_bytes};
 use crate::store::{Allowance, AuditLine, Change, Kind, Lease, Records, Table};
 
 /// The topic of messages about records; the payload is the kind.
-const RECORD: &str = "record";
+pub(super) const RECORD: &str = "record";
 
 /// The topic of messages about logins; the payload is the key.
 const LOGIN: &str = "login";
@@ -31,6 +34,9 @@ const BLIND: Duration = Duration::from_secs(5 * 60);
 
 /// The time between two attempts to read changes that could not be read.
 const RETRY: Duration = Duration::from_secs(1);
+
+/// The time after which a kind is read without a notification, so that nothing depends on one alone.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 
 /// The time between two removals of what has ended.
 const TIDY: Duration = Duration::from_secs(60);
@@ -43,47 +49,77 @@ const LOOK: Duration = Duration::from_millis(250);
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// What a replica knows of a kind.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Mirror {
     number: i64,
     stamp: u64,
     table: Arc<Table>,
-    refreshed: Option<Instant>,
+    /// When the last read that succeeded was begun: all changes before that are known.
+    read: Instant,
+    /// When numbers last became doubtful, because the database may be another one than before.
+    doubted: Option<Instant>,
 }
 
-/// What a replica knows.
-#[derive(Debug)]
-pub(super) struct Mirrors {
-    kinds: Mutex<BTreeMap<Kind, Mirror>>,
-    /// One reader at a time, so that an older answer never replaces a newer one.
-    reading: tokio::sync::Mutex<()>,
-    /// The time at which notifications were last known to arrive.
-    heard: Mutex<Instant>,
-}
+impl Mirror {
+    fn is_doubtful(&self) -> bool {
+        self.doubted.is_some_and(|at| at >= self.read)
+    }
 
-impl Default for Mirrors {
-    fn default() -> Self {
-        Self {
-            kinds: Mutex::default(),
-            reading: tokio::sync::Mutex::default(),
-            heard: Mutex::new(Instant::now()),
+    fn is_blind(&self) -> bool {
+        self.read.elapsed() > BLIND
+    }
+
+    /// The number after which changes are read; 0 if all must be read: removed records stay for a day only.
+    fn last(&self) -> i64 {
+        match self.is_doubtful() || self.is_blind() {
+            true => 0,
+            false => self.number,
         }
     }
 }
 
+/// A lock within this process.
+type Turns = Arc<tokio::sync::Mutex<()>>;
+
+/// What a replica knows.
+#[derive(Debug, Default)]
+pub(super) struct Mirrors {
+    /// One change of a kind at a time, so that those that wait do not take all connections.
+    changing: Mutex<BTreeMap<Kind, Turns>>,
+    kinds: Mutex<BTreeMap<Kind, Mirror>>,
+    /// One reader at a time, so that an older answer never replaces a newer one.
+    reading: tokio::sync::Mutex<()>,
+}
+
 impl Mirrors {
-    /// Notifications arrive now.
-    pub(super) fn hears(&self) {
-        *self.heard.lock() = Instant::now();
+    async fn turn(&self, kind: Kind) -> Result<OwnedMutexGuard<()>, StoreError> {
+        let turns = self.changing.lock().entry(kind).or_default().clone();
+        let turn = tokio::time::timeout(LIMIT, turns.lock_owned()).await;
+        turn.map_err(|_| StoreError::Busy)
     }
 
-    fn is_blind(&self) -> bool {
-        self.heard.lock().elapsed() > BLIND
+    fn known(&self) -> Vec<Kind> {
+        self.kinds.lock().keys().copied().collect()
+    }
+
+    /// The database may be another one than before.
+    fn doubt(&self) {
+        let mut kinds = self.kinds.lock();
+        for mirror in kinds.values_mut() {
+            mirror.doubted = Some(Instant::now());
+        }
     }
 }
 
 const CHANGES: &str =
     "select key, body, number from record where kind = $1 and number > $2 order by number";
+
+const ONE: &str = "select (select body from record where kind = $1 and key = $2), \
+    extract(epoch from clock_timestamp())::bigint";
+
+/// Waits until no other replica changes records of a kind, and keeps them from it for the transaction.
+pub(super) const LOCK: &str =
+    "select pg_advisory_xact_lock(hashtextextended('mcpzip record ' || $1::text, 0))";
 
 const WRITE: &str = "insert into record (kind, key, body) values ($1, $2, $3) \
     on conflict (kind, key) do update set body = excluded.body, number = nextval('change_number'), changed = now()";
@@ -98,6 +134,9 @@ const ALLOW: &str = "insert into allowance as known (key, period, used, granted,
 
 /// A connection with a transaction that is open. Dropped, the connection is closed, which ends the transaction.
 struct Transaction(Option<Object>);
+
+/// A change of a kind that has begun, and its turn among those of this process.
+type Changing = (Transaction, OwnedMutexGuard<()>);
 
 impl Transaction {
     async fn begin(store: &Store) -> Result<Self, StoreError> {
@@ -134,28 +173,47 @@ impl Store {
         let (inner, mut signals) = (Arc::downgrade(&self.0), self.notifications());
         self.spawn(async move {
             let mut behind = BTreeSet::new();
-            let mut tidied = Instant::now();
+            let (mut tried, mut looked, mut tidied) =
+                (Instant::now(), Instant::now(), Instant::now());
             loop {
                 let received = tokio::time::timeout(RETRY, signals.recv()).await;
                 let Some(store) = store_of(&inner) else {
                     return;
                 };
+                let mirrors = &store.0.mirrors;
+                let mut is_due = tried.elapsed() >= RETRY;
                 match received {
-                    Ok(Ok(Signal::Message { topic, payload, .. })) if topic == RECORD => {
-                        behind.extend(Kind::parse(&payload).map(|kind| (kind, false)));
+                    Ok(Ok(Signal::Message { topic, payload, .. })) => {
+                        if topic == RECORD {
+                            behind.extend(Kind::parse(&payload));
+                            is_due = true;
+                        } else if topic == REPLICA
+                            && let Err(error) = store.replicas().await
+                        {
+                            tracing::debug!(%error, "a new replica is known later");
+                        }
                     }
-                    Ok(Ok(Signal::Message { .. })) => continue,
                     Ok(Ok(Signal::Reread) | Err(RecvError::Lagged(_))) => {
-                        let known = store.0.mirrors.kinds.lock();
-                        behind.extend(known.keys().map(|kind| (*kind, true)));
+                        mirrors.doubt();
+                        behind.extend(mirrors.known());
+                        is_due = true;
                     }
                     Ok(Err(RecvError::Closed)) => return,
                     Err(_) => {}
                 }
-                for (kind, is_whole) in std::mem::take(&mut behind) {
-                    let is_known = store.0.mirrors.kinds.lock().contains_key(&kind);
-                    if is_known && store.read_changes(kind, is_whole).await.is_err() {
-                        behind.insert((kind, is_whole));
+                if looked.elapsed() >= LOOK_AGAIN {
+                    looked = Instant::now();
+                    behind.extend(mirrors.known());
+                }
+                if is_due {
+                    tried = Instant::now();
+                    for kind in std::mem::take(&mut behind) {
+                        if mirrors.known().contains(&kind)
+                            && let Err(error) = store.read_changes(kind, tried).await
+                        {
+                            tracing::debug!(%error, "changes are read later");
+                            behind.insert(kind);
+                        }
                     }
                 }
                 if tidied.elapsed() > TIDY {
@@ -180,47 +238,80 @@ impl Store {
         }
     }
 
-    /// Reads the changes of a kind into the mirror; all records if `is_whole`.
-    async fn read_changes(&self, kind: Kind, is_whole: bool) -> Result<(), StoreError> {
+    /// Reads the changes of a kind into the mirror, unless another reader has begun to do so since `asked`.
+    async fn read_changes(&self, kind: Kind, asked: Instant) -> Result<(), StoreError> {
         let mirrors = &self.0.mirrors;
         let _turn = mirrors.reading.lock().await;
-        let known = mirrors.kinds.lock().get(&kind).map(|mirror| mirror.number);
-        let from = known.filter(|_| !is_whole).unwrap_or(0);
+        let begun = Instant::now();
+        let from = match mirrors.kinds.lock().get(&kind) {
+            Some(mirror) if mirror.read >= asked && !mirror.is_doubtful() => return Ok(()),
+            mirror => mirror.map_or(0, Mirror::last),
+        };
         let rows = self.query(CHANGES, &[&kind.name(), &from]).await?;
         let mut kinds = mirrors.kinds.lock();
-        let mirror = kinds.entry(kind).or_default();
-        mirror.refreshed = Some(Instant::now());
-        if rows.is_empty() && known.is_some() && !is_whole {
+        let mirror = kinds.entry(kind).or_insert_with(|| Mirror {
+            number: 0,
+            // Another one than that of a kind that was never read.
+            stamp: 1,
+            table: Arc::default(),
+            read: begun,
+            doubted: None,
+        });
+        mirror.read = begun;
+        if rows.is_empty() && from > 0 {
             return Ok(());
         }
-        let mut table = match is_whole {
-            true => Table::new(),
-            false => Table::clone(&mirror.table),
+        let mut table = match from {
+            0 => Table::new(),
+            _ => Table::clone(&mirror.table),
         };
+        // In a database that was restored, numbers are lower than before.
+        mirror.number = from;
         for row in &rows {
             apply(&mut table, row.get(0), row.get(1));
             mirror.number = mirror.number.max(row.get(2));
         }
-        if table != *mirror.table || known.is_none() {
+        if table != *mirror.table {
             mirror.table = Arc::new(table);
             mirror.stamp += 1;
         }
         Ok(())
     }
 
-    /// Begins a change of a kind: its lock, and its records as they are.
-    async fn begin_change(&self, kind: Kind) -> Result<(Transaction, Table), StoreError> {
+    /// Begins a change of a kind: its lock.
+    async fn lock(&self, kind: Kind) -> Result<Changing, StoreError> {
+        let turn = self.0.mirrors.turn(kind).await?;
         let transaction = Transaction::begin(self).await?;
         let connection = transaction.connection();
-        let lock = "select pg_advisory_xact_lock(hashtextextended($1, 0))";
-        let name = format!("mcpzip record {}", kind.name());
-        self.limited(connection.execute(lock, &[&name])).await?;
+        self.limited(connection.execute(LOCK, &[&kind.name()]))
+            .await?;
+        Ok((transaction, turn))
+    }
+
+    /// Begins a change of one record: its body, and the time in seconds since 1970.
+    async fn begin_change_of(
+        &self,
+        kind: Kind,
+        key: &str,
+    ) -> Result<(Changing, Option<Vec<u8>>, u64), StoreError> {
+        let (transaction, turn) = self.lock(kind).await?;
+        let connection = transaction.connection();
+        let parameters: [&(dyn ToSql + Sync); 2] = [&kind.name(), &key];
+        let row = self.limited(connection.query_one(ONE, &parameters)).await?;
+        let now: i64 = row.get(1);
+        Ok(((transaction, turn), row.get(0), now.unsigned_abs()))
+    }
+
+    /// Begins a change of a kind, with its records as they are.
+    async fn begin_change(&self, kind: Kind) -> Result<(Changing, Table), StoreError> {
+        let (transaction, turn) = self.lock(kind).await?;
+        let connection = transaction.connection();
         let (from, mut table) = {
             let kinds = self.0.mirrors.kinds.lock();
-            let mirror = kinds.get(&kind);
-            mirror.map_or((0, Table::new()), |mirror| {
-                (mirror.number, Table::clone(&mirror.table))
-            })
+            match kinds.get(&kind).map(|mirror| (mirror.last(), mirror)) {
+                None | Some((0, _)) => (0, Table::new()),
+                Some((from, mirror)) => (from, Table::clone(&mirror.table)),
+            }
         };
         let name = kind.name();
         let parameters: [&(dyn ToSql + Sync); 2] = [&name, &from];
@@ -228,13 +319,13 @@ impl Store {
         for row in rows {
             apply(&mut table, row.get(0), row.get(1));
         }
-        Ok((transaction, table))
+        Ok(((transaction, turn), table))
     }
 
     async fn end_change(
         &self,
         kind: Kind,
-        transaction: Transaction,
+        (transaction, _turn): Changing,
         changes: Vec<Change>,
     ) -> Result<(), StoreError> {
         if changes.is_empty() {
@@ -246,12 +337,12 @@ impl Store {
             self.limited(connection.execute(&statement, &[&kind.name(), key, body]))
                 .await?;
         }
+        // With the change, so that neither comes without the other.
+        let message = self.message(RECORD, kind.name());
+        self.limited(connection.execute(NOTIFY, &[&message]))
+            .await?;
         transaction.commit(self).await?;
-        // It is committed: other replicas learn of it at the latest when they listen again.
-        if let Err(error) = self.notify(RECORD, kind.name()).await {
-            tracing::debug!(%error, "other replicas learn of a change later");
-        }
-        if let Err(error) = self.read_changes(kind, false).await {
+        if let Err(error) = self.read_changes(kind, Instant::now()).await {
             tracing::debug!(%error, "a change of this replica is read later");
         }
         Ok(())
@@ -353,7 +444,7 @@ fn apply(table: &mut Table, key: String, body: Option<Vec<u8>>) {
 impl From<StoreError> for io::Error {
     fn from(error: StoreError) -> Self {
         let kind = match &error {
-            StoreError::Slow => io::ErrorKind::TimedOut,
+            StoreError::Slow | StoreError::Busy => io::ErrorKind::TimedOut,
             error if error.is_unavailable() => io::ErrorKind::NotConnected,
             _ => io::ErrorKind::Other,
         };
@@ -363,41 +454,45 @@ impl From<StoreError> for io::Error {
 
 impl Records for Store {
     fn stamp(&self, kind: Kind) -> u64 {
-        if self.0.mirrors.is_blind() {
-            return u64::MAX;
-        }
         let kinds = self.0.mirrors.kinds.lock();
-        kinds.get(&kind).map_or(0, |mirror| mirror.stamp)
+        kinds
+            .get(&kind)
+            .map_or(0, |mirror| match mirror.is_blind() {
+                false => mirror.stamp,
+                true => u64::MAX,
+            })
     }
 
     fn all(&self, kind: Kind) -> io::Result<Arc<Table>> {
         let known = || {
             let kinds = self.0.mirrors.kinds.lock();
-            kinds.get(&kind).map(|mirror| mirror.table.clone())
-        };
-        if let Some(table) = known() {
-            // No attempt is made here: the one who asks may be a call.
-            return match self.0.mirrors.is_blind() {
-                false => Ok(table),
+            let mirror = kinds.get(&kind)?;
+            // No attempt is made for a known kind: the one who asks may be a call.
+            Some(match mirror.is_blind() {
+                false => Ok(mirror.table.clone()),
                 true => Err(io::Error::new(
                     io::ErrorKind::NotConnected,
                     "the store has not answered for five minutes, so that revocations may be unknown",
                 )),
-            };
+            })
+        };
+        if let Some(known) = known() {
+            return known;
         }
-        let store = self.clone();
-        self.wait(async move { store.read_changes(kind, false).await })?;
-        known().ok_or_else(|| io::ErrorKind::NotConnected.into())
+        let (store, asked) = (self.clone(), Instant::now());
+        self.wait(async move { store.read_changes(kind, asked).await })?;
+        known().unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
     fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()> {
         async move {
+            let asked = Instant::now();
             let is_fresh = {
                 let kinds = self.0.mirrors.kinds.lock();
-                let refreshed = kinds.get(&kind).and_then(|mirror| mirror.refreshed);
-                refreshed.is_some_and(|at| at.elapsed() < REFRESH)
+                let mirror = kinds.get(&kind);
+                mirror.is_some_and(|mirror| mirror.read.elapsed() < REFRESH)
             };
-            if !is_fresh && let Err(error) = self.read_changes(kind, false).await {
+            if !is_fresh && let Err(error) = self.read_changes(kind, asked).await {
                 tracing::debug!(%error, "the store is not read now");
             }
         }
@@ -406,10 +501,24 @@ impl Records for Store {
 
     fn change(&self, kind: Kind, change: &mut dyn FnMut(&Table) -> Vec<Change>) -> io::Result<()> {
         let store = self.clone();
-        let (transaction, table) = self.wait(async move { store.begin_change(kind).await })?;
+        let (changing, table) = self.wait(async move { store.begin_change(kind).await })?;
         let changes = change(&table);
         let store = self.clone();
-        Ok(self.wait(async move { store.end_change(kind, transaction, changes).await })?)
+        Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
+    }
+
+    fn change_one(
+        &self,
+        kind: Kind,
+        key: &str,
+        change: &mut dyn FnMut(Option<&[u8]>, u64) -> Option<Change>,
+    ) -> io::Result<()> {
+        let (store, name) = (self.clone(), key.to_owned());
+        let (changing, body, now) =
+            self.wait(async move { store.begin_change_of(kind, &name).await })?;
+        let changes = change(body.as_deref(), now).into_iter().collect();
+        let store = self.clone();
+        Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
     }
 
     fn swap(
@@ -436,6 +545,11 @@ impl Records for Store {
 
     fn open(&self, context: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         self.keys().open(context, std::str::from_utf8(sealed).ok()?)
+    }
+
+    fn is_old(&self, sealed: &[u8]) -> bool {
+        let sealed = std::str::from_utf8(sealed);
+        sealed.is_ok_and(|sealed| self.keys().is_old(sealed))
     }
 
     fn keys(&self) -> Secret<String> {
@@ -548,5 +662,33 @@ impl Records for Store {
 
     fn database(&self) -> Option<&Store> {
         Some(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mirror_counts_for_five_minutes_after_the_last_read_that_succeeded() {
+        let now = Instant::now();
+        let mut mirror = Mirror {
+            number: 7,
+            stamp: 1,
+            table: Arc::default(),
+            read: now,
+            doubted: None,
+        };
+        assert!(!mirror.is_blind() && mirror.last() == 7);
+        // A connection that was made again: numbers may be those of another database.
+        mirror.doubted = Some(now);
+        assert_eq!(mirror.last(), 0);
+        mirror.read = now + Duration::from_millis(1);
+        assert_eq!(mirror.last(), 7);
+        let Some(long_ago) = now.checked_sub(BLIND + Duration::from_secs(1)) else {
+            return;
+        };
+        mirror.read = long_ago;
+        assert!(mirror.is_blind() && mirror.last() == 0);
     }
 }

@@ -1,7 +1,7 @@
 //! The replicas that serve clients, and whether they live.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 
@@ -10,6 +10,9 @@ use crate::secret::random_bytes;
 
 /// The time between two signs of life.
 const HEARTBEAT: Duration = Duration::from_secs(2);
+
+/// The topic of messages about replicas that have come.
+pub(super) const REPLICA: &str = "replica";
 
 /// The id of a replica: 16 hexadecimal digits, new with each start.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -55,6 +58,9 @@ const BEAT: &str = "insert into replica (id, peer_url, build) values ($1, $2, $3
 const ALIVE: &str = "select id, peer_url, build, extract(epoch from now() - heartbeat)::float8 from replica \
     where heartbeat > now() - interval '10 seconds' order by id";
 
+/// A replica that has ended, and whose address this one has now.
+const FOLLOW: &str = "delete from replica where peer_url = $1 and id <> $2";
+
 const BURY: &str = "delete from replica where heartbeat < now() - interval '1 minute'";
 
 impl Store {
@@ -69,21 +75,41 @@ impl Store {
     /// # Errors
     /// When PostgreSQL does not answer.
     pub(crate) async fn announce(&self, peer_url: &str, build: &str) -> Result<(), StoreError> {
+        let own = self.id().as_str();
+        self.execute(FOLLOW, &[&peer_url, &own]).await?;
         self.beat(peer_url, build).await?;
+        self.appear().await;
         let inner = Arc::downgrade(&self.0);
         let (peer_url, build) = (peer_url.to_owned(), build.to_owned());
         self.spawn(async move {
+            let mut beaten = Instant::now();
             loop {
                 tokio::time::sleep(HEARTBEAT).await;
                 let Some(store) = inner.upgrade().map(Store) else {
                     return;
                 };
-                if let Err(error) = store.beat(&peer_url, &build).await {
-                    tracing::debug!(%error, "the store has no sign of life of this replica");
+                match store.beat(&peer_url, &build).await {
+                    Ok(()) => {
+                        if beaten.elapsed() > HEARTBEAT * 4 {
+                            // Others may have taken it for dead.
+                            store.appear().await;
+                        }
+                        beaten = Instant::now();
+                    }
+                    Err(error) => {
+                        tracing::debug!(%error, "the store has no sign of life of this replica");
+                    }
                 }
             }
         });
         Ok(())
+    }
+
+    /// Has the others read at once who lives, instead of at their next sign of life.
+    async fn appear(&self) {
+        if let Err(error) = self.notify(REPLICA, "").await {
+            tracing::debug!(%error, "other replicas learn of this one later");
+        }
     }
 
     async fn beat(&self, peer_url: &str, build: &str) -> Result<(), StoreError> {

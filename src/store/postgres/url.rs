@@ -85,7 +85,7 @@ impl StoreUrl {
         }
         let tls = match mode.as_deref() {
             Some("disable") => Tls::Off,
-            None if config.get_hosts().iter().all(is_here) && authorities.is_none() => Tls::Off,
+            None if is_local(&config) && authorities.is_none() => Tls::Off,
             None | Some("require" | "verify-ca" | "verify-full") => Tls::Verified { authorities },
             Some(other) => return Err(UrlFault::SslMode(other.to_owned())),
         };
@@ -130,6 +130,12 @@ impl StoreUrl {
 fn cause(error: &tokio_postgres::Error) -> String {
     let source = std::error::Error::source(error);
     source.map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+/// Whether all connections stay on this machine. An address goes before the host of the same position.
+fn is_local(config: &tokio_postgres::Config) -> bool {
+    let mut addresses = config.get_hostaddrs().iter();
+    config.get_hosts().iter().all(is_here) && addresses.all(IpAddr::is_loopback)
 }
 
 /// Whether a host is a socket or this machine.
@@ -216,6 +222,17 @@ mod tests {
                 "postgres://db.example/mcp?sslmode=prefer",
                 Err(UrlFault::SslMode("prefer".into())),
             ),
+            // An address goes before the host.
+            (
+                "postgres://a:b@/mcp?hostaddr=10.1.2.3",
+                Ok(Tls::Verified { authorities: None }),
+            ),
+            (
+                "postgres://localhost/mcp?hostaddr=10.1.2.3",
+                Ok(Tls::Verified { authorities: None }),
+            ),
+            ("postgres://localhost/mcp?hostaddr=127.0.0.1", Ok(Tls::Off)),
+            ("postgres://a:b@/mcp?hostaddr=127.0.0.1", Ok(Tls::Off)),
             ("mysql://db.example/mcp", Err(UrlFault::Scheme)),
             ("postgres:///mcp", Err(UrlFault::Host)),
         ] {

@@ -2,5 +2,7 @@
 
 pub(crate) mod cluster;
 mod failure;
+mod lost;
 mod modern;
 mod sessions;
+mod visits;

@@ -267,6 +267,21 @@ fn a_replica_that_stops_loses_nothing() {
 }
 
 #[test]
+fn an_answer_that_is_kept_is_sealed() {
+    let Some(cluster) = start() else { return };
+    let session = cluster.at(1).session();
+    let mut call = session.execute(1, "fake__slow", "").open();
+    let _ = call.priming_event();
+    drop(call);
+    let kept =
+        "select count(*), count(*) filter (where position('slow'::bytea in body) > 0) from answer";
+    until("the answer to be kept", || {
+        let counts = cluster.database.run(kept);
+        (!counts.starts_with('0')).then(|| assert!(counts.ends_with("|0"), "{counts}"))
+    });
+}
+
+#[test]
 fn without_the_database_what_needs_it_not_goes_on() {
     let Some(mut cluster) = Cluster::start_alone(3, configure) else {
         return;

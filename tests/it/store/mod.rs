@@ -1,5 +1,6 @@
 //! Several gateways on one PostgreSQL: what they share, and what goes on without it.
 
+mod changes;
 mod commands;
 mod failures;
 mod identities;

@@ -246,7 +246,7 @@ pub(in crate::downstream::http) async fn entered(
 }
 
 /// Whether browsers reach the page over HTTPS.
-fn is_secure(shared: &Shared) -> bool {
+pub(in crate::downstream::http) fn is_secure(shared: &Shared) -> bool {
     if shared.access.is_tls {
         return true;
     }

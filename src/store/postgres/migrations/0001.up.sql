@@ -85,7 +85,7 @@ create table audit (
     primary key (day, chain, place)
 );
 
--- The calls of limits that replicas count together. They may be lost with a crash, as they are soon.
+-- The calls of limits that replicas count together. A crash loses them, until a later migration.
 create unlogged table allowance (
     key text not null,
     period bigint not null,

@@ -1,0 +1,1 @@
+alter table allowance set unlogged;
