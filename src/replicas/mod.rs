@@ -23,10 +23,10 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::shutdown::Tasks;
 #[cfg(feature = "postgres")]
 pub(crate) use backing::of_store;
-pub(crate) use backing::{Backing, Event, Unavailable};
+pub(crate) use backing::{Backing, Event, Home, Place, Unavailable};
 pub(crate) use change::Change;
-pub(crate) use letter::Content;
 use letter::Taken;
+pub(crate) use letter::{Content, Tunnel};
 use peers::Peers;
 pub(crate) use peers::Unreachable;
 use seal::Keys;
@@ -55,6 +55,9 @@ const ECHO: Duration = Duration::from_millis(500);
 
 /// The time after which everything is read again.
 const REREAD: Duration = Duration::from_secs(60 * 60);
+
+/// How long a replica is the home of a server, unless it prolongs that.
+pub(crate) const LEASE: Duration = Duration::from_secs(20);
 
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
@@ -348,6 +351,38 @@ impl Replicas {
         self.backing
             .keep_answer(session.to_owned(), stream, events, KEPT)
             .await
+    }
+
+    /// Takes the lease of a home if it is free, and returns who has it then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn take_home(&self, place: Place) -> Result<Home, Unavailable> {
+        self.backing.take_home(place, LEASE).await
+    }
+
+    /// Prolongs leases of this replica, each with its fence; returns those that it still has.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn keep_homes(
+        &self,
+        leases: Vec<(Place, u64)>,
+    ) -> Result<Vec<Place>, Unavailable> {
+        self.backing.keep_homes(leases, LEASE).await
+    }
+
+    /// Gives a lease back. With `is_over`, the next one is the first again.
+    ///
+    /// # Errors
+    /// When the store does not answer; then the lease ends after its time.
+    pub(crate) async fn leave_home(
+        &self,
+        place: Place,
+        fence: u64,
+        is_over: bool,
+    ) -> Result<(), Unavailable> {
+        self.backing.leave_home(place, fence, is_over).await
     }
 
     /// The events behind `number` of a stream that a replica has kept, with their numbers.

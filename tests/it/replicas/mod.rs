@@ -3,4 +3,5 @@
 pub(crate) mod cluster;
 mod failure;
 mod modern;
+mod placement;
 mod sessions;
