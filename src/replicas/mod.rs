@@ -59,6 +59,10 @@ const REREAD: Duration = Duration::from_secs(60 * 60);
 /// How long a replica is the home of a server, unless it prolongs that.
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 
+/// The owner of the leases by which replicas list servers one after another, and how long one waits for another.
+const LISTING: &[u8] = b"listing";
+const LISTED_MEANWHILE: Duration = Duration::from_secs(5);
+
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
 const PAUSE: Duration = Duration::from_millis(250);
@@ -126,6 +130,24 @@ pub(crate) enum Notice {
     },
     /// Any number of sessions may have changed.
     Reread,
+}
+
+/// The turn to list a server, while other replicas do not. Without its end, the lease ends after its time.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    replicas: Arc<Replicas>,
+    place: Place,
+    fence: u64,
+}
+
+impl Turn {
+    /// Lets others list the server.
+    pub(crate) async fn end(self) {
+        let left = self.replicas.leave_home(self.place, self.fence, true);
+        if let Err(error) = left.await {
+            tracing::debug!(%error, "a turn ends after its time");
+        }
+    }
 }
 
 /// The client of a request, as all replicas know it.
@@ -383,6 +405,33 @@ impl Replicas {
         is_over: bool,
     ) -> Result<(), Unavailable> {
         self.backing.leave_home(place, fence, is_over).await
+    }
+
+    /// Waits until no other replica lists the server with this name and entry, but not for long. Others wait until the turn has ended.
+    pub(crate) async fn listing_turn(self: &Arc<Self>, name: String) -> Option<Turn> {
+        let place = Place {
+            owner: LISTING.to_vec(),
+            name,
+        };
+        let until = tokio::time::Instant::now() + LISTED_MEANWHILE;
+        loop {
+            match self.take_home(place.clone()).await {
+                Ok(home) if home.is_new => {
+                    return Some(Turn {
+                        replicas: self.clone(),
+                        place,
+                        fence: home.fence,
+                    });
+                }
+                Ok(_) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                // It only spares the server, so a listing never depends on it.
+                Ok(_) => return None,
+                Err(error) => {
+                    tracing::debug!(%error, "listing without a turn");
+                    return None;
+                }
+            }
+        }
     }
 
     /// The events behind `number` of a stream that a replica has kept, with their numbers.

@@ -5,3 +5,4 @@ mod failure;
 mod modern;
 mod placement;
 mod sessions;
+mod upgrade;

@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::cluster::{Cluster, form};
 use crate::support::gateway::HttpSession;
-use crate::support::script::{answer, ask, await_cancel, count, line, note, sleep};
+use crate::support::script::{answer, ask, await_cancel, count, line, note, result, sleep};
 use crate::support::{Message, Server, Setup, program, until};
 
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1,"message":"half"}}"#;
@@ -117,7 +117,8 @@ fn one_process_counts_for_all_replicas_until_its_home_is_killed() {
     let lost = call.join().unwrap().message();
     let text = format!("{lost:?}");
     assert!(
-        text.contains("may have") && text.contains("what it had in memory is lost"),
+        text.contains("may or may not have acted")
+            && text.contains("what it had in memory is lost"),
         "{text}"
     );
     // The next call waits until the lease has ended, and starts the server at another replica; the answer says that its state is lost.
@@ -161,7 +162,7 @@ fn progress_cancellation_and_questions_pass_between_replicas() {
     let dumb = cluster.at(other).session();
     let said = dumb.execute(1, "fake__ask", "").send().message();
     assert_eq!(said.text(), "asked");
-    assert_eq!(shared.count("no client declares support for"), 1);
+    assert!(shared.count("no client declares support for") > 0);
     // While clients of two replicas have calls in progress, it is unknown whose question it is.
     let slow = first.at(cluster.at((other + 1) % 3).address());
     let slow = slow.execute(2, "fake__slow", "");
@@ -169,7 +170,7 @@ fn progress_cancellation_and_questions_pass_between_replicas() {
     shared.wait_for("slow began");
     let said = session.execute(2, "fake__ask", "").send().message();
     assert_eq!(said.text(), "asked");
-    assert_eq!(shared.count("clients of several replicas"), 1);
+    assert!(shared.count("clients of several replicas") > 0);
     assert_eq!(slow.join().unwrap().message().text(), "slow");
     // Progress.
     let mut call = session
@@ -248,4 +249,34 @@ fn without_the_store_a_home_ends_its_server_in_time() {
         (!said.is_tool_error()).then_some(())
     });
     assert_eq!(shared.count("start"), 2);
+}
+
+/// Other servers run at each replica, and are not listed by two at a time.
+#[test]
+fn replicas_list_a_server_one_after_another() {
+    let directory = TempDir::new().unwrap();
+    let (script, log) = (
+        directory.path().join("script"),
+        directory.path().join("log"),
+    );
+    let listed = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"}}]}"#;
+    let server = Server::new().capabilities(r#"{"tools":{}}"#).on(
+        "tools/list",
+        [note("began"), sleep(1500), note("ended"), result(listed)],
+    );
+    std::fs::write(&script, server.to_json()).unwrap();
+    let entry = json!({ "command": program::fake_server(), "args": [script, log] }).to_string();
+    let configure = |setup: Setup, _| setup.entry("fake", &entry);
+    let Some(_cluster) = Cluster::start(3, &[], configure) else {
+        return;
+    };
+    let steps = || -> Vec<String> {
+        let log = std::fs::read_to_string(directory.path().join("log")).unwrap_or_default();
+        let steps = log.lines().filter(|line| ["began", "ended"].contains(line));
+        steps.map(str::to_owned).collect()
+    };
+    until("all three to have listed it", || {
+        (steps().len() == 6).then_some(())
+    });
+    assert_eq!(steps(), ["began", "ended"].repeat(3));
 }
