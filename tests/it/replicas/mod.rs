@@ -1,6 +1,7 @@
 //! Several replicas of the program on a real PostgreSQL, behind a real HAProxy that sends each request to the next one.
 
 pub(crate) mod cluster;
+mod cost;
 mod failure;
 mod modern;
 mod placement;

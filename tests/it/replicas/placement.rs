@@ -15,12 +15,12 @@ use crate::support::{Message, Server, Setup, program, until};
 const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":$token,"progress":1,"message":"half"}}"#;
 
 /// The home of a server, whose entry is the same at all replicas.
-struct Shared {
+pub(super) struct Shared {
     directory: TempDir,
 }
 
 impl Shared {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let directory = TempDir::new().unwrap();
         let server = Server::new()
             .tool("count", [count()])
@@ -42,7 +42,7 @@ impl Shared {
         Self { directory }
     }
 
-    fn start(&self) -> Option<Cluster> {
+    pub(super) fn start(&self) -> Option<Cluster> {
         Cluster::start(3, &[], |setup, _| self.configure(setup))
     }
 
@@ -69,7 +69,7 @@ impl Shared {
 }
 
 /// The number of the replica at which the server runs.
-fn home(cluster: &Cluster) -> usize {
+pub(super) fn home(cluster: &Cluster) -> usize {
     let url = cluster.database.run(
         "select replica.peer_url from home join replica on replica.id = home.replica where home.until > now()",
     );
