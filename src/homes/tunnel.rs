@@ -73,7 +73,7 @@ impl Inflows {
         if number != *next {
             return number < *next;
         }
-        // Whoever goes away while it is written has broken the connection.
+        // If the request ends while it is written, the connection cannot go on.
         *next = u64::MAX;
         let is_written = writer.write_all(body).await.is_ok();
         if is_written {

@@ -29,7 +29,7 @@ pub(crate) struct Wanted {
     pub(crate) server: ServerName,
     /// The hash of its entry: another entry is another process.
     pub(crate) entry: String,
-    /// The person that the process is for, with its rights; empty if nobody is known.
+    /// The person that the process is for, with its rights; empty if none is known.
     pub(crate) person: String,
 }
 

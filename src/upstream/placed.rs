@@ -79,7 +79,7 @@ struct State {
     /// Whether the last connection that went did not break off.
     has_left: bool,
     is_over: bool,
-    /// Whether it ends because nobody uses it, or because another era needs another process.
+    /// Whether it ends because it has no connection, or because another era needs another process.
     is_unneeded: bool,
 }
 
@@ -149,7 +149,7 @@ impl Placed {
         self.over.is_cancelled() || self.state.lock().is_over
     }
 
-    /// Whether it ends because nobody uses it, or because another era needs another process.
+    /// Whether it ends because it has no connection, or because another era needs another process.
     pub(crate) fn is_unneeded(&self) -> bool {
         self.state.lock().is_unneeded
     }
@@ -231,7 +231,7 @@ impl Placed {
         }
     }
 
-    /// What a message of a connection becomes for the server; `None` if it is answered here.
+    /// A message of a connection as the server gets it; `None` if it is answered here.
     fn from_connection(&self, number: u64, line: &Bytes, message: Message<'_>) -> Option<Frame> {
         let whole = || Some(framed(line.clone()));
         let mut state = self.state.lock();
@@ -351,7 +351,7 @@ impl Placed {
         }
     }
 
-    /// Ends the process when nobody uses it any more.
+    /// Ends the process some time after its last connection.
     async fn close_when_unused(self: Arc<Self>) {
         loop {
             let changed = self.changed.notified();
@@ -484,7 +484,7 @@ impl State {
         }
     }
 
-    /// Passes a question on; an answer if nobody can be asked.
+    /// Passes a question on; an answer if none can be asked.
     fn question(&mut self, request: &Request<'_>, line: Bytes) -> Option<Frame> {
         if request.method == "ping" {
             return Some(Frame::result(&request.id, "", Bytes::from_static(b"{}")));

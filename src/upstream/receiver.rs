@@ -1,4 +1,4 @@
-//! What gets the messages of a process.
+//! The receiver of the messages of a process.
 
 use std::future::Future;
 use std::io;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::cluster::{Cluster, form};
+use crate::identities::{execute, token};
 use crate::support::gateway::HttpSession;
 use crate::support::script::{answer, ask, await_cancel, count, line, note, result, sleep};
 use crate::support::{Message, Server, Setup, program, until};
@@ -279,4 +280,26 @@ fn replicas_list_a_server_one_after_another() {
         (steps().len() == 6).then_some(())
     });
     assert_eq!(steps(), ["began", "ended"].repeat(3));
+}
+
+#[test]
+fn people_have_processes_of_their_own() {
+    let shared = Shared::new();
+    let configure = |setup: Setup, _| {
+        let setup = setup.setting("http", json!({ "auth": { "tokens": true } }));
+        shared.configure(setup)
+    };
+    let Some(cluster) = Cluster::start(3, &[], configure) else {
+        return;
+    };
+    let people = ["anna", "bo"].map(|name| token(cluster.setup(0), &[name]));
+    for number in 1..=3 {
+        for person in &people {
+            let said = execute(cluster.at(number % 3), "fake__count", person);
+            assert_eq!(said, format!("200 {number}"));
+        }
+    }
+    // A third one has none of theirs either.
+    let third = token(cluster.setup(1), &["cleo"]);
+    assert_eq!(execute(cluster.at(0), "fake__count", &third), "200 1");
 }
