@@ -94,6 +94,7 @@ pub(crate) struct Outflow {
     reader: Box<dyn AsyncRead + Send + Unpin>,
     /// Whether the last byte has ended a line.
     is_between: bool,
+    beat: Duration,
     _inflow: Inflowing,
 }
 
@@ -102,6 +103,7 @@ impl Outflow {
         Self {
             reader,
             is_between: true,
+            beat: BEAT,
             _inflow: inflow,
         }
     }
@@ -111,7 +113,7 @@ impl Outflow {
         loop {
             let mut buffer = BytesMut::with_capacity(16 * 1024);
             let reading = self.reader.read_buf(&mut buffer);
-            match tokio::time::timeout(BEAT, reading).await {
+            match tokio::time::timeout(self.beat, reading).await {
                 Ok(Ok(read)) if read > 0 => {
                     self.is_between = buffer.ends_with(b"\n");
                     return Some(buffer.freeze());
@@ -209,17 +211,18 @@ mod tests {
         assert_eq!(written, "ab");
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn blank_lines_show_that_a_connection_lives_but_never_within_a_message() {
         let (near, mut far) = tokio::io::duplex(64);
         let inflows = Inflows::default();
         let inflow = inflows.add("t".to_owned(), Box::new(tokio::io::sink()));
         let mut outflow = Outflow::new(Box::new(near), inflow);
+        outflow.beat = Duration::from_millis(20);
         assert_eq!(outflow.next().await.unwrap(), "\n");
         far.write_all(b"{\"a\"").await.unwrap();
         assert_eq!(outflow.next().await.unwrap(), "{\"a\"");
         let rest = async {
-            tokio::time::sleep(3 * BEAT).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
             far.write_all(b":1}\n").await.unwrap();
             far
         };

@@ -214,13 +214,13 @@ impl Placed {
                         return true;
                     }
                     Ok(Envelope::Single(message)) => {
-                        if let Some(frame) = self.from_connection(number, &line, message) {
+                        if let Some(frame) = self.for_server(number, &line, message) {
                             // If the server is gone, the connection ends with it.
                             let _ = self.to_server.send(frame).await;
                         }
                     }
                     _ => {
-                        tracing::debug!(server = %self.server, "an unreadable message of a replica")
+                        tracing::debug!(server = %self.server, "an unreadable message of a replica");
                     }
                 },
                 Ok(Some(Line::TooLong { length, .. })) => {
@@ -232,7 +232,7 @@ impl Placed {
     }
 
     /// A message of a connection as the server gets it; `None` if it is answered here.
-    fn from_connection(&self, number: u64, line: &Bytes, message: Message<'_>) -> Option<Frame> {
+    fn for_server(&self, number: u64, line: &Bytes, message: Message<'_>) -> Option<Frame> {
         let whole = || Some(framed(line.clone()));
         let mut state = self.state.lock();
         match message {
@@ -277,7 +277,7 @@ impl Placed {
     }
 
     /// Passes a message of the server on.
-    async fn from_server(&self, line: Bytes, message: Message<'_>) {
+    async fn pass_on(&self, line: Bytes, message: Message<'_>) {
         let reply = match message {
             Message::Response { id, outcome } => {
                 let id = id.and_then(|id| u64::try_from(id.as_integer()?).ok());
@@ -305,12 +305,12 @@ impl Placed {
     async fn receive(&self, line: Bytes) {
         telemetry::frame(Some(&self.server), "received", &[&line]);
         match Envelope::parse(&line) {
-            Ok(Envelope::Single(message)) => self.from_server(line.clone(), message).await,
+            Ok(Envelope::Single(message)) => self.pass_on(line.clone(), message).await,
             Ok(Envelope::Batch(batch)) => {
                 for raw in batch {
                     if let Ok(message) = Message::parse(raw) {
                         let own = line.slice_ref(raw.get().as_bytes());
-                        self.from_server(own, message).await;
+                        self.pass_on(own, message).await;
                     }
                 }
             }
