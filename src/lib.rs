@@ -80,6 +80,7 @@ mod downstream;
 
 mod proxy;
 
+mod homes;
 mod identity;
 mod sources;
 

@@ -590,6 +590,7 @@ fn program(node: &Node) -> Node {
         "cwd",
         "era",
         "share",
+        "placement",
         "client_capabilities",
         "added_by",
         "registry",

@@ -16,10 +16,11 @@ use crate::tool::{NameError, ServerName};
 const SERVERS: &str = "mcpServers";
 
 /// Keys that restrict a server. An entry that replaces another one keeps them.
-pub(crate) const RESTRICTING: [&str; 7] = [
+pub(crate) const RESTRICTING: [&str; 8] = [
     "client_capabilities",
     "disabled",
     "expose",
+    "placement",
     "projects",
     "sandbox",
     "tools",

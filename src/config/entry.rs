@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::{Remote, Transport};
 use super::{
-    ConfigHash, Era, Holds, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Policy,
-    Projects, Share, Trust,
+    ConfigHash, Era, Holds, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Placement,
+    Policy, Projects, Share, Trust,
 };
 use crate::secret::MASK;
 
@@ -42,6 +42,8 @@ pub(crate) struct Server {
     pub trust: Trust,
     /// The sessions that may share its process.
     pub share: Share,
+    /// Where it runs, if the gateway has several replicas.
+    pub placement: Placement,
     /// Whether the server learns what its clients can be asked; `None` if the entry does not say.
     pub client_capabilities: Option<bool>,
     /// The projects in which clients see it.

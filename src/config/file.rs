@@ -28,7 +28,7 @@ use super::surface_options::{ClientEntry, clients, surface};
 use super::upstream_identity::{IdentityEntry, identity};
 use super::{
     CREDENTIALS_EXPECTED, CommandLine, Credentials, DaemonMode, DaemonOptions, Era, HealthCheck,
-    IdleTimeout, Management, Origin, ScriptOptions, Share, Trust, duration, log_level,
+    IdleTimeout, Management, Origin, Placement, ScriptOptions, Share, Trust, duration, log_level,
 };
 use super::{command_line, foreign, keys, openapi};
 
@@ -59,6 +59,7 @@ const RESTRICTIONS: &[&str] = &[
     "trust",
     "projects",
     "share",
+    "placement",
     "client_capabilities",
     "disabled",
     "expose",
@@ -146,6 +147,7 @@ pub(super) struct Entry {
     pub(super) trust: Read<Trust>,
     pub(super) added_by: Read<()>,
     pub(super) share: Read<Share>,
+    pub(super) placement: Read<At<Placement>>,
     pub(super) client_capabilities: Read<bool>,
     pub(super) projects: Read<Vec<At<String>>>,
     pub(super) registry: Read<Origin>,
@@ -355,6 +357,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         trust: members.read("trust", trust),
         added_by: members.read("added_by", added_by),
         share: members.read("share", share),
+        placement: members.read("placement", placement),
         client_capabilities: members.read("client_capabilities", Field::flag),
         projects: members.read("projects", Field::texts),
         registry: members.read("registry", |field| origin(field, scope, report)),
@@ -472,6 +475,12 @@ fn share(field: &Field<'_>) -> Result<Share, At<EntryError>> {
         .word()
         .and_then(Share::parse)
         .ok_or_else(|| field.wrong("\"auto\", \"all\", \"project\" or \"session\""))
+}
+
+fn placement(field: &Field<'_>) -> Result<At<Placement>, At<EntryError>> {
+    let placement = field.word().and_then(Placement::parse);
+    let placement = placement.ok_or_else(|| field.wrong("\"each\" or \"one\""))?;
+    Ok(At::new(field.offset(), placement))
 }
 
 fn health_check(field: &Field<'_>) -> Result<HealthCheck, At<EntryError>> {

@@ -473,6 +473,12 @@ pub(super) const ENTRY: Table = &[
         "\"auto\"",
         "Which sessions share the server's process: all, those in one directory, none, or what can be found out.",
     ),
+    with_default(
+        "placement",
+        Value::Words(&super::Placement::WORDS),
+        "\"each\"",
+        "Where a server with a `command` runs if several replicas share a `store`: a process at each of them, or one at one replica, to which the others pass its calls. `one` is for servers that keep a state in memory. Without a `store` it has no effect.",
+    ),
     key(
         "client_capabilities",
         Value::Flag,

@@ -167,6 +167,29 @@ impl Share {
     }
 }
 
+/// Where a server runs, if the gateway has several replicas.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Placement {
+    /// A process at each replica.
+    #[default]
+    Each,
+    /// One process at one replica, which the others use.
+    One,
+}
+
+impl Placement {
+    /// The words of the configuration.
+    pub(super) const WORDS: [&str; 2] = ["each", "one"];
+
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "each" => Some(Self::Each),
+            "one" => Some(Self::One),
+            _ => None,
+        }
+    }
+}
+
 /// The sessions that share a process, from the fewest to the most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Scope {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{
-    ConfigHash, Era, Folder, Holds, OwnExposure, OwnIdleBounds, Policy, Projects, Server, Share,
-    Transport, Trust,
+    ConfigHash, Era, Folder, Holds, OwnExposure, OwnIdleBounds, Placement, Policy, Projects,
+    Server, Share, Transport, Trust,
 };
 use crate::tool::ServerName;
 
@@ -39,6 +39,7 @@ pub(super) fn saved_scripts(file: &Path) -> Option<(ServerName, Server)> {
         overrides: Arc::default(),
         trust: Trust::Quarantine,
         share: Share::default(),
+        placement: Placement::Each,
         client_capabilities: None,
         projects: Projects::default(),
         registry: None,

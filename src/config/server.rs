@@ -19,8 +19,8 @@ use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::upstream_identity::{self, IdentityEntry, UpstreamIdentity};
 use super::{
-    Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Proxy,
-    Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
+    Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Placement,
+    Proxy, Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -133,6 +133,7 @@ impl<'a> Resolver<'a> {
             (None, trust) => trust.unwrap_or_default(),
         };
         let transport = self.transport(name, offset, target)?;
+        let placement = self.placement(name, entry.placement?, &transport);
         let expose = match entry.expose? {
             Some(exposed) => OwnExposure {
                 prompts: exposed.prompts?,
@@ -158,6 +159,7 @@ impl<'a> Resolver<'a> {
             overrides,
             trust,
             share: entry.share?.unwrap_or_default(),
+            placement,
             client_capabilities: entry.client_capabilities?,
             projects,
             hash: ConfigHash::of(&transport),
@@ -177,6 +179,30 @@ impl<'a> Resolver<'a> {
                 .map(|text| text.value)
                 .filter(|text| !text.trim().is_empty()),
         })
+    }
+
+    /// Where the server runs; only a process can be at one replica for all.
+    fn placement(
+        &self,
+        name: &str,
+        written: Option<At<Placement>>,
+        transport: &Transport,
+    ) -> Placement {
+        let Some(written) = written else {
+            return Placement::default();
+        };
+        let target = match transport {
+            Transport::Stdio(stdio) if stdio.command_line.is_none() => return written.value,
+            Transport::Stdio(_) => "cli",
+            Transport::Http(_) | Transport::Sse(_) => "url",
+            Transport::Folder(_) => "skills",
+        };
+        if written.value != Placement::default() {
+            let key = format!("mcpServers.{name}.placement");
+            let warning = ConfigWarning::Unused { key, target };
+            self.report.add(written.offset, warning);
+        }
+        Placement::default()
     }
 
     /// Decides the transport. Members that it does not use are reported.

@@ -19,6 +19,9 @@ pub(crate) struct ClientCapabilities(u8);
 impl ClientCapabilities {
     /// No capabilities.
     pub(crate) const NONE: Self = Self(0);
+    /// Those of a client that can be asked anything.
+    pub(crate) const QUESTIONS: Self =
+        Self(Self::FORM | Self::URL | Self::SAMPLING | Self::SAMPLING_TOOLS | Self::ROOTS);
     const FORM: u8 = 1;
     const URL: u8 = 2;
     const SAMPLING: u8 = 4;

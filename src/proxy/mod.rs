@@ -63,6 +63,7 @@ use crate::audit::{Kind, Outcome};
 use crate::catalog::Catalog;
 use crate::config::{Config, SessionEnv, SurfaceRequest, env};
 use crate::events::{Events, Source};
+use crate::homes::HomesOfReplicas;
 use crate::limits::Limits;
 use crate::mcp::{ClientCapabilities, ErrorCode, LogLevel, Object, Revision};
 use crate::notify::Notifier;
@@ -602,9 +603,10 @@ impl Proxy {
         self.callers.interests_changed();
     }
 
-    /// Tells other replicas of changed lists from now on.
-    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>) {
+    /// Tells other replicas of changed lists from now on, and reaches servers that run at one of them.
+    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>, homes: HomesOfReplicas) {
         self.callers.join_replicas(replicas);
+        self.relay.pool().join_homes(Arc::new(homes));
     }
 
     /// Another replica has lists with this hash of a server: lists the server again if the own ones differ.

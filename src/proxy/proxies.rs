@@ -9,6 +9,7 @@ use parking_lot::Mutex;
 
 use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
+use crate::homes::HomesOfReplicas;
 use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
@@ -39,7 +40,7 @@ pub(crate) struct Proxies {
     /// The gateway that clients over HTTP reach.
     front: OnceLock<Arc<Front>>,
     /// The other replicas of the gateway.
-    replicas: OnceLock<Arc<Replicas>>,
+    replicas: OnceLock<(Arc<Replicas>, HomesOfReplicas)>,
     /// The servers that a person has switched off until the run ends.
     switched_off: Mutex<BTreeSet<ServerName>>,
 }
@@ -64,11 +65,18 @@ impl Proxies {
         let _ = self.front.set(front);
     }
 
-    /// Joins the other replicas of the gateway, before the first client comes.
-    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>) {
-        self.main.join_replicas(replicas.clone());
+    /// Joins the other replicas of the gateway, before the first client comes and the first server is started.
+    pub(crate) fn join_replicas(&self, replicas: Arc<Replicas>, tasks: &Tasks) {
+        let homes = HomesOfReplicas::new(replicas.clone(), self.main.relay.pool(), tasks);
+        self.main.join_replicas(replicas.clone(), homes.clone());
         // A run has one server.
-        let _ = self.replicas.set(replicas);
+        let _ = self.replicas.set((replicas, homes));
+    }
+
+    /// The servers that run at one of several replicas, if there are some.
+    #[must_use]
+    pub(crate) fn homes(&self) -> Option<&HomesOfReplicas> {
+        self.replicas.get().map(|(_, homes)| homes)
     }
 
     /// The gateway that clients reach.
@@ -152,8 +160,8 @@ impl Proxies {
         if let Some(tracer) = self.main.tracer() {
             proxy.trace_with(tracer.clone());
         }
-        if let Some(replicas) = self.replicas.get() {
-            proxy.join_replicas(replicas.clone());
+        if let Some((replicas, homes)) = self.replicas.get() {
+            proxy.join_replicas(replicas.clone(), homes.clone());
         }
         proxy.inventory.release();
         let known = Narrower {

@@ -44,6 +44,15 @@ pub(crate) enum Content {
         /// The session.
         session: String,
     },
+    /// A question for a connection to the process of a server that runs at this replica; the response has what the server writes.
+    Attach(Tunnel),
+    /// The next bytes of such a connection, in the body; none at its end.
+    Piece {
+        /// The connection.
+        tunnel: String,
+        /// The number of this piece.
+        number: u64,
+    },
     /// A question for the events after one that a client has got of its stream of this replica.
     Missed {
         /// The session.
@@ -53,6 +62,21 @@ pub(crate) enum Content {
         /// The number of the event.
         number: u64,
     },
+}
+
+/// A connection to the process of a server at another replica.
+#[derive(Debug, Clone, Serialize, Deserialize, PartialEq, Eq)]
+pub(crate) struct Tunnel {
+    /// Its name, chosen at random by the replica that asks for it.
+    pub(crate) name: String,
+    /// The server.
+    pub(crate) server: String,
+    /// The hash of its entry.
+    pub(crate) entry: String,
+    /// The person that the process is for.
+    pub(crate) person: String,
+    /// The fence of the lease by which this replica has the process.
+    pub(crate) fence: u64,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -24,10 +24,10 @@ use tokio::sync::{broadcast, mpsc, oneshot};
 use crate::shutdown::Tasks;
 #[cfg(feature = "postgres")]
 pub(crate) use backing::of_store;
-pub(crate) use backing::{Backing, Event, Unavailable};
+pub(crate) use backing::{Backing, Event, Home, Place, Unavailable};
 pub(crate) use change::Change;
-pub(crate) use letter::Content;
 use letter::Taken;
+pub(crate) use letter::{Content, Tunnel};
 use peers::Peers;
 pub(crate) use peers::Unreachable;
 use seal::Keys;
@@ -69,6 +69,13 @@ const ECHO: Duration = Duration::from_millis(500);
 
 /// The time after which all sessions here are read again.
 const REREAD: Duration = Duration::from_secs(60 * 60);
+
+/// How long a replica is the home of a server, unless it prolongs that.
+pub(crate) const LEASE: Duration = Duration::from_secs(20);
+
+/// The owner of the leases by which replicas list servers one after another, and how long one waits for another.
+const LISTING: &[u8] = b"listing";
+const LISTED_MEANWHILE: Duration = Duration::from_secs(5);
 
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
@@ -193,6 +200,24 @@ pub(crate) enum Notice {
     },
     /// Any number of sessions may have changed: they are to be read again.
     Reread,
+}
+
+/// The turn to list a server, while other replicas do not. Without its end, the lease ends after its time.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    replicas: Arc<Replicas>,
+    place: Place,
+    fence: u64,
+}
+
+impl Turn {
+    /// Lets others list the server.
+    pub(crate) async fn end(self) {
+        let left = self.replicas.leave_home(self.place, self.fence, true);
+        if let Err(error) = left.await {
+            tracing::debug!(%error, "a turn ends after its time");
+        }
+    }
 }
 
 /// The client of a request, as all replicas know it.
@@ -476,6 +501,65 @@ impl Replicas {
         self.backing
             .keep_answer(session.to_owned(), stream, sealed, KEPT)
             .await
+    }
+
+    /// Takes the lease of a home if it is free, and returns who has it then.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn take_home(&self, place: Place) -> Result<Home, Unavailable> {
+        self.backing.take_home(place, LEASE).await
+    }
+
+    /// Prolongs leases of this replica, each with its fence; returns those that it still has.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn keep_homes(
+        &self,
+        leases: Vec<(Place, u64)>,
+    ) -> Result<Vec<Place>, Unavailable> {
+        self.backing.keep_homes(leases, LEASE).await
+    }
+
+    /// Gives a lease back. With `is_over`, the next one is the first again.
+    ///
+    /// # Errors
+    /// When the store does not answer; then the lease ends after its time.
+    pub(crate) async fn leave_home(
+        &self,
+        place: Place,
+        fence: u64,
+        is_over: bool,
+    ) -> Result<(), Unavailable> {
+        self.backing.leave_home(place, fence, is_over).await
+    }
+
+    /// Waits until no other replica lists the server with this name and entry, but not for long. Others wait until the turn has ended.
+    pub(crate) async fn listing_turn(self: &Arc<Self>, name: String) -> Option<Turn> {
+        let place = Place {
+            owner: LISTING.to_vec(),
+            name,
+        };
+        let until = tokio::time::Instant::now() + LISTED_MEANWHILE;
+        loop {
+            match self.take_home(place.clone()).await {
+                Ok(home) if home.is_new => {
+                    return Some(Turn {
+                        replicas: self.clone(),
+                        place,
+                        fence: home.fence,
+                    });
+                }
+                Ok(_) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
+                // It only spares the server, so a listing never depends on it.
+                Ok(_) => return None,
+                Err(error) => {
+                    tracing::debug!(%error, "listing without a turn");
+                    return None;
+                }
+            }
+        }
     }
 
     /// The events behind `number` of a stream that a replica has kept, with their numbers.

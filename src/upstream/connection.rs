@@ -10,6 +10,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use super::CallError;
+use super::home::Moved;
 use super::host::Host;
 use super::introduction::Introduction;
 use super::listing::SharedListing;
@@ -36,6 +37,8 @@ pub(crate) struct Connection {
     pub(super) listing: SharedListing,
     /// Whether the server got a log level.
     pub(super) has_log_level: AtomicBool,
+    /// Whether the server's process is there in place of one that ended with its replica.
+    pub(super) moved: Option<Moved>,
 }
 
 /// A request to a server on behalf of a client.

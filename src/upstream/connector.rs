@@ -8,10 +8,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio_util::sync::CancellationToken;
 
 use super::connection::Connection;
 use super::handshake::Refusal;
+use super::home::{self, Homes, Moved, Wanted};
 use super::host::{Audience, Declared, Notice};
 use super::inbound::InboundRouter;
 use super::link::Link;
@@ -27,11 +27,8 @@ use super::transport::streamable_http::Endpoint;
 use super::wire::Wire;
 use super::{CallError, ConnectError, Introduction, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 use crate::config::{self, Era, Remote, Transport};
-use crate::mcp::{LineReader, Outbox, Widen};
+use crate::mcp::{Frame, LineReader, Outbox};
 use crate::tool::ServerName;
-
-/// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
-const STATUS_LIMIT: Duration = Duration::from_millis(200);
 
 /// Whether the server may ask the clients of its requests.
 #[derive(Debug, Clone, Copy)]
@@ -57,6 +54,8 @@ pub(super) struct Connector<'a> {
     /// The part of the client that a handshake declares.
     pub(super) declared: Declared,
     pub(super) may_ask: MayAsk,
+    /// For a server that runs at one of several replicas: the way to it.
+    pub(super) home: Option<(Arc<dyn Homes>, Wanted)>,
     /// The recipient of the server's own messages.
     pub(super) audience: &'a Arc<dyn Audience>,
 }
@@ -97,6 +96,9 @@ impl Connector<'_> {
             Some(OwnServer::Source(source)) => return self.source(source.clone()),
             Some(OwnServer::Streams(streams)) => return self.streams(&**streams).await,
             None => {}
+        }
+        if let Some((homes, wanted)) = &self.home {
+            return self.placed(&**homes, wanted).await;
         }
         match self.transport {
             Transport::Stdio(transport) => match &transport.command_line {
@@ -219,6 +221,76 @@ impl Connector<'_> {
         Ok(Opening::of(Wire::Stream(link)))
     }
 
+    /// Connects a server that runs at one of several replicas.
+    async fn placed(&self, homes: &dyn Homes, wanted: &Wanted) -> Result<Connection, ConnectError> {
+        let open = async |wire, opened, moved| {
+            let mut connection = self.opened(wire, opened, "")?;
+            connection.moved = moved;
+            Ok(connection)
+        };
+        if self.era != Era::Modern {
+            let (wire, moved) = self.attach(homes, wanted).await?;
+            match Introduction::legacy(&wire, &self.declared, self.limit()).await {
+                // As with a process of its own.
+                Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
+                opened => return open(wire, opened, moved).await,
+            }
+        }
+        let (wire, moved) = self.attach(homes, wanted).await?;
+        let opened = Introduction::modern(&wire, self.limit()).await;
+        open(wire, opened, moved).await
+    }
+
+    /// Opens a connection to such a server, and starts the tasks that write to it and read from it.
+    async fn attach(
+        &self,
+        homes: &dyn Homes,
+        wanted: &Wanted,
+    ) -> Result<(Opening, Option<Moved>), ConnectError> {
+        let (server, limit) = (self.server.clone(), self.limit());
+        let attaching = tokio::time::timeout(limit, homes.attach(wanted.clone()));
+        let attached = match attaching.await {
+            Ok(Ok(attached)) => attached,
+            Ok(Err(reason)) => return Err(ConnectError::Transport { server, reason }),
+            Err(_) => {
+                let reason = format!(
+                    "the replica that it runs at does not answer, and no other could take its place within {limit:?}"
+                );
+                return Err(ConnectError::Transport { server, reason });
+            }
+        };
+        let (reader, writer) = attached.streams;
+        let outbox = Outbox::new();
+        let link = Link::numbered(
+            server,
+            outbox.clone(),
+            MESSAGE_LIMIT,
+            self.inbound(),
+            attached.first_id,
+        );
+        let writing = outbox.clone();
+        self.context.tasks.spawn(async move {
+            // If the process is gone, the reader notices.
+            let _ = writing.write_to(writer).await;
+        });
+        let (reading, stop) = (link.clone(), self.context.tasks.stop().clone());
+        self.context.tasks.spawn(async move {
+            let mut lines = LineReader::new(Cooperative(reader), MESSAGE_LIMIT);
+            let reason = tokio::select! {
+                _ = reading.read(&mut lines) => home::ENDED,
+                () = reading.close_requested() => {
+                    // If the process is gone, it needs no notification.
+                    let _ = outbox.push(Frame::notification(home::LEAVE, "{}"));
+                    "the connection was closed"
+                }
+                () = stop.cancelled() => "mcpzip is shutting down",
+            };
+            reading.end(reason);
+        });
+        let moved = attached.moved.map(Moved::new);
+        Ok((Opening::of(Wire::Stream(link)), moved))
+    }
+
     async fn stdio(&self, transport: &config::Stdio) -> Result<Connection, ConnectError> {
         let prepared = self.context.prepare(self.server, transport).await?;
         let transport = &prepared;
@@ -319,6 +391,7 @@ impl Connector<'_> {
                     compared: Arc::default(),
                     listing: SharedListing::default(),
                     has_log_level: AtomicBool::new(false),
+                    moved: None,
                 })
             }
             Err(refusal) => Err(self.refused(refusal, stderr)),
@@ -398,40 +471,7 @@ impl Connector<'_> {
             MESSAGE_LIMIT,
             self.inbound(),
         );
-        let unwritable = CancellationToken::new();
-        let broken = unwritable.clone();
-        context.tasks.spawn(async move {
-            if outbox.write_widening(stdin, Widen::widen).await.is_err() {
-                broken.cancel();
-            }
-        });
-        let stop = context.tasks.stop().clone();
-        let reader = link.clone();
-        context.tasks.spawn(async move {
-            let mut process = process;
-            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(Widen::widen);
-            let reason = tokio::select! {
-                read = reader.read(&mut lines) => {
-                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
-                    status.ok().unwrap_or_else(|| read.err().map_or("it closed its output".into(), |e| e.to_string()))
-                }
-                status = process.ended() => {
-                    // The last output may still be in the pipe.
-                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
-                    status
-                }
-                () = unwritable.cancelled() => {
-                    // Usually the process has ended, and its exit status says more.
-                    let _ = tokio::time::timeout(STATUS_LIMIT, reader.read(&mut lines)).await;
-                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
-                    status.unwrap_or_else(|_| "it closed its input".to_owned())
-                }
-                () = reader.close_requested() => "the connection was closed".to_owned(),
-                () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
-            };
-            reader.end(&reason);
-            process.end(&stop).await;
-        });
+        process.attend((stdin, stdout), outbox, link.clone(), &context.tasks);
         Ok((Opening::of(Wire::Stream(link)), stderr))
     }
 }

@@ -2,6 +2,7 @@
 //! parallel; responses arrive in any order.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -17,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::error::CallError;
 use super::host::Host;
 use super::inbound::InboundRouter;
+use super::receiver::Receiver;
 use super::reply::ServerReply;
 use crate::mcp::{Envelope, Frame, Line, LineReader, Message, Outbox, Outcome, RequestId};
 use crate::telemetry;
@@ -64,12 +66,23 @@ impl Link {
         message_limit: usize,
         inbound: Arc<InboundRouter>,
     ) -> Arc<Self> {
+        Self::numbered(server, outbox, message_limit, inbound, 1)
+    }
+
+    /// [`Link::new`] whose requests have ids from `first` on.
+    pub(super) fn numbered(
+        server: ServerName,
+        outbox: Outbox,
+        message_limit: usize,
+        inbound: Arc<InboundRouter>,
+        first: u64,
+    ) -> Arc<Self> {
         let close = CancellationToken::new();
         Arc::new(Self {
             server,
             outbox,
             requests: Mutex::default(),
-            next_id: AtomicU64::new(1),
+            next_id: AtomicU64::new(first),
             message_limit,
             over: close.child_token(),
             close,
@@ -320,6 +333,23 @@ impl Link {
     fn requests(&self) -> MutexGuard<'_, Requests> {
         // Each change is a single step, so the table is whole even where a panic would strike.
         self.requests.lock()
+    }
+}
+
+impl Receiver for Link {
+    fn read<R: AsyncRead + Unpin + Send>(
+        &self,
+        lines: &mut LineReader<R>,
+    ) -> impl Future<Output = std::io::Result<()>> + Send {
+        self.read(lines)
+    }
+
+    fn close_requested(&self) -> impl Future<Output = ()> + Send {
+        self.close_requested()
+    }
+
+    fn end(&self, reason: &str) {
+        self.end(reason);
     }
 }
 

@@ -19,6 +19,7 @@ mod guard;
 mod handshake;
 mod headers_command;
 mod health;
+mod home;
 mod host;
 mod inbound;
 mod interface;
@@ -35,10 +36,12 @@ mod packages;
 mod paging;
 pub(crate) mod person;
 mod pinned;
+mod placed;
 mod pool;
 mod process_group;
 mod program;
 mod raw_result;
+mod receiver;
 mod reply;
 mod retry;
 mod run;
@@ -53,7 +56,7 @@ mod transport;
 mod wire;
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 pub(crate) use connection::ServerCall;
@@ -61,6 +64,7 @@ pub(crate) use error::{CallError, ConnectError, ListError, NotListed};
 pub(crate) use followed::Followed;
 #[cfg(unix)]
 pub(crate) use guard::{COMMAND as GUARD_COMMAND, run as run_guard};
+pub(crate) use home::{Attached, Homes, Wanted};
 pub(crate) use host::{Asking, Audience, Comparing, Host, Notice, Question};
 pub(crate) use interface::{Interface, InterfaceAnswer, InterfaceRequest};
 pub(crate) use introduction::Introduction;
@@ -68,6 +72,7 @@ pub(crate) use listing::Listing;
 pub(crate) use log::ServerLog;
 pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
 pub(crate) use packages::{DIRECTORY as PACKAGES, fetched_version};
+pub(crate) use placed::Placed;
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
 pub(crate) use program::find as find_program;
 pub(crate) use raw_result::{RawResult, Word};
@@ -137,6 +142,8 @@ pub(crate) struct UpstreamContext {
     servers: Arc<SharedServers>,
     clients: Clients,
     headers_commands: HeadersCommands,
+    /// The way to servers that run at one of several replicas.
+    pub(crate) homes: OnceLock<Arc<dyn Homes>>,
 }
 
 impl std::fmt::Debug for UpstreamContext {
@@ -186,6 +193,7 @@ impl UpstreamContext {
             packages: None,
             handshake_limit: Duration::from_secs(30),
             headers_commands: HeadersCommands::default(),
+            homes: OnceLock::new(),
         }
     }
 

@@ -10,15 +10,18 @@ use tokio::sync::watch;
 use super::connection::ServerCall;
 use super::error::ListError;
 use super::followed::Followed;
+use super::home::{Homes, Wanted};
 use super::host::{Audience, Host};
 use super::listing::Listing;
 use super::oauth::Account;
+use super::own::Streams;
+use super::placed::Placed;
 use super::reply::ServerReply;
 use super::sharing::{self, Joined};
 use super::slot::{Idle, Lease, ServerState, Slot};
 use super::subscription::SubscribeError;
 use super::{CallError, ConnectError, INSTALLING, UpstreamContext};
-use crate::config::{Config, Server, Transport, Trust};
+use crate::config::{Config, Placement, Server, Transport, Trust};
 use crate::telemetry;
 use crate::tool::ServerName;
 
@@ -391,6 +394,59 @@ impl Pool {
             .get(server)
             .map(|joined| joined.slots.clone());
         slots.is_some_and(|slots| slots.stop())
+    }
+
+    /// Reaches servers that run at one of several replicas through `homes` from now on.
+    pub(crate) fn join_homes(&self, homes: Arc<dyn Homes>) {
+        // A run has them from its start.
+        let _ = self.context.homes.set(homes);
+    }
+
+    /// Starts a server here for all replicas.
+    ///
+    /// # Errors
+    /// The reason, for a person.
+    pub(crate) async fn start_placed(&self, wanted: &Wanted) -> Result<Arc<Placed>, String> {
+        let server = &wanted.server;
+        let entry = self
+            .servers
+            .read()
+            .get(server)
+            .map(|joined| joined.entry.clone());
+        let entry = entry.filter(|entry| {
+            let is_same = entry.hash.to_string() == wanted.entry;
+            is_same && entry.placement == Placement::One && !entry.disabled
+        });
+        let may_start =
+            |entry: &Server| entry.trust != Trust::Unstarted || self.audience.may_start(server);
+        let Some(entry) = entry.filter(may_start) else {
+            return Err(format!(
+                "the replica that should run it has no such entry of `{server}`: the configurations of the replicas must be the same, also the variables in them"
+            ));
+        };
+        let Transport::Stdio(stdio) = &entry.transport else {
+            return Err("it has no `command`".to_owned());
+        };
+        let started = Placed::start(&self.context, server, stdio).await;
+        started.map_err(|error| error.to_string())
+    }
+
+    /// A new connection to a process of [`Self::start_placed`]; `None` if that ends.
+    pub(crate) fn attach_placed(&self, placed: &Arc<Placed>) -> Option<(Streams, u64)> {
+        placed.attach(&self.context)
+    }
+
+    /// The time since the process of `server` began in place of one that ended with its replica, if a client has to know of it now.
+    #[must_use]
+    pub(crate) fn moved(&self, server: &ServerName, session: Option<&str>) -> Option<Duration> {
+        let slot = {
+            let servers = self.servers.read();
+            let joined = servers.get(server)?;
+            (joined.entry.placement == Placement::One).then(|| joined.slots.first.clone())?
+        };
+        let connection = slot.connection()?;
+        let moved = connection.moved.as_ref()?;
+        moved.concerns(session).then(|| moved.age())
     }
 
     /// Ends the servers that no other session uses. In a run of its own, connections end with its tasks.

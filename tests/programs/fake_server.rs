@@ -21,7 +21,7 @@ use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::{Command, ExitCode, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -66,6 +66,8 @@ enum Step {
     Echo,
     /// Answers with what it can notice of whom it works for: an object of its process id, its directory, `PATH` and other variables.
     Surroundings,
+    /// Answers with how often the process has run this step, which is all that it keeps in memory.
+    Count,
     /// Answers with the argument `result`, in its own bytes.
     Given,
     /// Waits so many milliseconds.
@@ -477,6 +479,11 @@ impl Server {
             Step::Surroundings => {
                 let text = serde_json::to_string(&surroundings()?.to_string())?;
                 self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":{text}}}]}}}}"#), true)?;
+            }
+            Step::Count => {
+                static COUNT: AtomicU64 = AtomicU64::new(0);
+                let count = COUNT.fetch_add(1, Ordering::SeqCst) + 1;
+                self.write(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{"content":[{{"type":"text","text":"{count}"}}]}}}}"#), true)?;
             }
             Step::Given => {
                 let params: Given<'_> = serde_json::from_str(&request.params)?;

@@ -183,6 +183,9 @@ kinds! {
     STORE_UNUSABLE: Error "store-unusable", "the store of the gateways cannot be used",
         why "A gateway does not start without its store. One that runs goes on with what it knows, for a while.",
         advice "Follow the message; `mcpzip store check` tries again. docs/store.md describes the URL, the keys and the schema.";
+    SERVER_PLACEMENT: Warning "server-placement", "a server is to run at one replica, and there is no store",
+        why "`\"placement\": \"one\"` has no effect: without a store, replicas do not know each other, and each one runs a process of the server.",
+        advice "Set `store` to the database that the replicas share (docs/replicas.md), or remove `placement` if there is one gateway.";
     TOKENS_UNREADABLE: Error "tokens-unreadable", "the file of tokens cannot be used",
         why "Every client that shows a token is refused.",
         advice "Follow the message. Without the file there are no tokens; `mcpzip token create` makes new ones.";

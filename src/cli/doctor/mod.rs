@@ -141,6 +141,7 @@ async fn examine(
     }
     if arguments.server.is_none() {
         if let Some(app) = app {
+            store::examine_placement(&app.proxy().unscoped().config(), examination);
             profiles::examine(&app.proxy().unscoped().config(), examination);
             scripts::examine(&app.proxy().unscoped().config(), examination).await;
             identities::examine(app, examination);

@@ -1,6 +1,8 @@
 //! Takes the letters of other replicas.
 
+use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -14,6 +16,7 @@ use base64::Engine as _;
 #[cfg(feature = "cli")]
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use futures_util::stream;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
@@ -24,6 +27,7 @@ use super::event::EventId;
 use super::incoming::read_letter;
 use super::shared::Shared;
 use super::{endpoints, passing, refusal};
+use crate::homes::{FIRST_ID, MOVED, Outflow};
 #[cfg(feature = "cli")]
 use crate::identity::ClientCertificate;
 use crate::mcp::{Frame, Outbox};
@@ -128,6 +132,23 @@ async fn opened(
                 None => gone(),
             }
         }
+        Content::Attach(tunnel) => {
+            let homes = shared.proxies.homes();
+            match homes.and_then(|homes| homes.open(&tunnel)) {
+                Some((outflow, first_id, moved)) => attached(outflow, first_id, moved),
+                None => gone(),
+            }
+        }
+        Content::Piece { tunnel, number } => {
+            let is_taken = match shared.proxies.homes() {
+                Some(homes) => homes.take_piece(&tunnel, number, &body).await,
+                None => false,
+            };
+            match is_taken {
+                true => refusal::accepted(),
+                false => gone(),
+            }
+        }
         Content::Missed {
             session,
             stream,
@@ -147,6 +168,21 @@ async fn opened(
             }
         }
     })
+}
+
+/// The response that opens a connection to the process of a server here.
+fn attached(outflow: Outflow, first_id: u64, moved: Option<Duration>) -> Response {
+    let body = stream::unfold(outflow, async |mut outflow: Outflow| {
+        let next = outflow.next().await?;
+        Some((Ok::<Bytes, Infallible>(next), outflow))
+    });
+    let mut response = Response::new(Body::from_stream(body));
+    let headers = response.headers_mut();
+    headers.insert(FIRST_ID, HeaderValue::from(first_id));
+    if let Some(age) = moved {
+        headers.insert(MOVED, HeaderValue::from(age.as_secs()));
+    }
+    response
 }
 
 /// A client's request, as it came to another replica.

@@ -283,7 +283,7 @@ impl Server {
             proxies.set_front(front);
         }
         if let Some(replicas) = &replicas {
-            proxies.join_replicas(replicas.clone());
+            proxies.join_replicas(replicas.clone(), tasks);
         }
         let (drain, notice) = match &replicas {
             None => (self.drain, Duration::ZERO),
@@ -293,6 +293,7 @@ impl Server {
         let shared = shared(self.access, proxies, tasks, store, replicas);
         if shared.replicas.is_some() {
             tasks.spawn(noticing::follow(shared.clone()));
+            tasks.spawn(leave_homes(shared.clone(), shared.draining.hold()));
         }
         if let Some(authenticator) = authenticator {
             tasks.spawn(following::follow(authenticator, shared.clone()));
@@ -303,6 +304,21 @@ impl Server {
         tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
         running
     }
+}
+
+/// Ends the servers that run here for all replicas when the run is about to end, which waits for that.
+async fn leave_homes(shared: Arc<Shared>, held: draining::InProgress) {
+    let leaving = async {
+        shared.draining.begun().await;
+        if let Some(homes) = shared.proxies.homes() {
+            homes.leave().await;
+        }
+    };
+    tokio::select! {
+        () = leaving => {}
+        () = shared.tasks.stopped() => {}
+    }
+    drop(held);
 }
 
 /// The endpoints for clients, for another program's server at `options.address`, until the run ends. They take no address.

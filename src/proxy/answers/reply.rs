@@ -92,6 +92,16 @@ impl Reply {
         }
     }
 
+    /// Adds a text to the content of a tool result.
+    #[must_use]
+    pub(in crate::proxy) fn with_text(self, text: &str) -> Self {
+        match self {
+            Self::Result(body) => Self::Result(text_added(&body, text)),
+            Self::Relayed(body) => Self::Relayed(text_added(&body, text)),
+            other => other,
+        }
+    }
+
     /// The outcome of the request, in one word.
     #[must_use]
     pub(crate) fn is_result(&self) -> bool {
@@ -212,6 +222,23 @@ fn has_meta(body: &[u8]) -> bool {
 /// A result with the server's name added to its `_meta`.
 fn stamped(body: &Bytes) -> Bytes {
     meta_added(body, "io.modelcontextprotocol/serverInfo", &server_info())
+}
+
+/// Adds a text to the content of `result`, if it has some. All other bytes are unchanged.
+fn text_added(result: &Bytes, text: &str) -> Bytes {
+    let raw: Option<&RawValue> = serde_json::from_slice(result).ok();
+    let object = raw.and_then(|raw| Object::parse(raw).ok());
+    let content = object
+        .as_ref()
+        .and_then(|object| object.get("content")?.get().trim_end().strip_suffix(']'));
+    let (Some(object), Some(content)) = (&object, content) else {
+        return result.clone();
+    };
+    let comma = if content.trim() == "[" { "" } else { "," };
+    let item = format!(r#"{{"type":"text","text":{}}}"#, quoted(text));
+    object
+        .with("content", &format!("{content}{comma}{item}]"))
+        .into()
 }
 
 /// Adds `value`, which is JSON, for `key` to the `_meta` of `result`. All other bytes are unchanged.

@@ -55,6 +55,11 @@ impl Callers {
         let _ = self.replicas.set(replicas);
     }
 
+    /// The other replicas, if there are some.
+    pub(in crate::proxy) fn replicas(&self) -> Option<&Arc<Replicas>> {
+        self.replicas.get()
+    }
+
     /// Tells other replicas that the lists of `server` are now those with this hash.
     pub(in crate::proxy) fn tell_replicas(
         &self,

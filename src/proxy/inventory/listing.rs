@@ -108,19 +108,32 @@ impl ListingTask {
         snapshot.server(&self.server).is_some()
     }
 
-    /// Lists the server when a permit is free, and releases the permit early if the server is slow. No permit is
+    /// Lists the server when a permit is free and no other replica lists it, and releases the permit early if the server is slow. Neither is
     /// needed if a client waits for this server.
     async fn in_turn(&self) -> Result<(), NotListed> {
         let turn = async {
+            let among_replicas = match (
+                self.inventory.callers.replicas(),
+                self.inventory.key(&self.server),
+            ) {
+                (Some(replicas), Some((key, _))) => {
+                    let name = format!("{} {}", key.server, key.configuration);
+                    replicas.listing_turn(name).await
+                }
+                _ => None,
+            };
             let permit = self.inventory.permits.acquire().await;
             // Checked last: while a client waits for another server, servers with a permit do not start either.
             self.inventory.pool.quiet().await;
-            permit.expect("the semaphore is never closed")
+            (
+                permit.expect("the semaphore is never closed"),
+                among_replicas,
+            )
         };
-        let permit = tokio::select! {
+        let (permit, among_replicas) = tokio::select! {
             biased;
-            () = self.watch.urgent.notified() => None,
-            permit = turn => Some(permit),
+            () = self.watch.urgent.notified() => (None, None),
+            (permit, among_replicas) = turn => (Some(permit), among_replicas),
         };
         self.watch
             .state
@@ -129,7 +142,13 @@ impl ListingTask {
             .inventory
             .pool
             .connected_within(&self.server, LIST_LIMIT);
-        let mut list = pin!(self.list(limit));
+        let mut list = pin!(async {
+            let outcome = self.list(limit).await;
+            if let Some(turn) = among_replicas {
+                turn.end().await;
+            }
+            outcome
+        });
         if let Ok(outcome) = timeout(limit / TURN, &mut list).await {
             return outcome;
         }

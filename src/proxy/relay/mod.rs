@@ -252,6 +252,16 @@ impl Relay {
         self.pool.set_log_level();
     }
 
+    /// The connections to the servers.
+    pub(super) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The time since the process of `server` lost its state, if a client has to know of it now; see [`Pool::moved`].
+    pub(super) fn moved(&self, server: &ServerName, session: Option<&str>) -> Option<Duration> {
+        self.pool.moved(server, session)
+    }
+
     /// The default time limit of a request to `server`.
     pub(super) fn limit(&self, view: &View, server: &ServerName) -> Duration {
         self.pool

@@ -23,8 +23,9 @@ use crate::proxy::relay::consent::{Agreement, Consent, ScriptCall, needs_decisio
 use crate::proxy::relay::{Relayed, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply, RequestContext};
+use crate::replicas::ClientOfReplica;
 use crate::statistics::CallPath;
-use crate::tool::{Definition, QualifiedName, Signature, ToolHash};
+use crate::tool::{Definition, QualifiedName, ServerName, Signature, ToolHash};
 use crate::upstream::{CallError, ServerReply, message_of};
 
 /// The number of compiled schemas that are kept.
@@ -336,6 +337,18 @@ impl Tools {
             .await
             .unwrap_or_else(|_| Schema::compile(None));
         self.schemas.insert(tool.entry().hash, schema)
+    }
+
+    /// Tells a client that the process of a server has lost its state, once in each session.
+    pub(super) fn with_loss(&self, caller: &Caller, server: &ServerName, reply: Reply) -> Reply {
+        let session = caller.client.replica().and_then(ClientOfReplica::session);
+        match self.relay.moved(server, session) {
+            Some(age) => reply.with_text(&format!(
+                "Note from mcpzip: server `{server}` was started again {} seconds ago, because its process, or the replica that it ran at, had ended. What it had in memory before is lost.",
+                age.as_secs()
+            )),
+            None => reply,
+        }
     }
 
     /// Sends a call to its server and counts it. The arguments are the agent's, and all of them if the user sets others.

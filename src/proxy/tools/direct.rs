@@ -346,7 +346,8 @@ impl Tools {
         }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Ok(self.answers.direct(result.into_bytes(), &asked).await)
+                let reply = self.answers.direct(result.into_bytes(), &asked).await;
+                Ok(self.with_loss(caller, tool.server().name(), reply))
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(
                 ErrorCode::INTERNAL,

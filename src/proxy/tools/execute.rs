@@ -199,6 +199,11 @@ impl Tools {
             }
             (reply, _) => reply,
         };
+        let caller = &shared.context.caller;
+        let reply = match &tool {
+            Some(tool) => self.with_loss(caller, tool.server().name(), reply),
+            None => reply,
+        };
         if repairs.is_empty() {
             reply
         } else {

@@ -28,6 +28,28 @@ pub(crate) enum Event {
     Reread,
 }
 
+/// Something that is at one replica at a time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Place {
+    /// Whose it is, as bytes of any length.
+    pub(crate) owner: Vec<u8>,
+    /// Its name.
+    pub(crate) name: String,
+}
+
+/// The lease of a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Home {
+    /// The replica that has it.
+    pub(crate) replica: String,
+    /// The number of leases so far: a later one has a higher number.
+    pub(crate) fence: u64,
+    /// The time until it ends, unless it is prolonged.
+    pub(crate) left: Duration,
+    /// Whether it was taken just now.
+    pub(crate) is_new: bool,
+}
+
 type Answer<T> = BoxFuture<'static, Result<T, Unavailable>>;
 
 /// The store, as replicas use it. Each function that asks it has a time limit.
@@ -73,6 +95,15 @@ pub(crate) trait Backing: Debug + Send + Sync {
         events: Vec<(u64, Bytes)>,
         kept: Duration,
     ) -> Answer<()>;
+
+    /// Takes the lease of a home for `lasting` if it is free, and returns who has it then.
+    fn take_home(&self, place: Place, lasting: Duration) -> Answer<Home>;
+
+    /// Prolongs leases of this replica, each with its fence; returns those that it still has.
+    fn keep_homes(&self, leases: Vec<(Place, u64)>, lasting: Duration) -> Answer<Vec<Place>>;
+
+    /// Gives a lease back. With `is_over`, the next one is the first again.
+    fn leave_home(&self, place: Place, fence: u64, is_over: bool) -> Answer<()>;
 
     /// The kept events of a stream behind `number`.
     fn kept_answer(

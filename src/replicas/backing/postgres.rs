@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
-use super::{Answer, Backing, Event, Unavailable};
+use super::{Answer, Backing, Event, Home, Place, Unavailable};
 use crate::shutdown::Tasks;
 use crate::store::{ReplicaId, Signal, Store, StoreError};
 
@@ -27,6 +27,20 @@ const KEEP: &str = "insert into answer (stream, sequence, owner, body, expires) 
     on conflict do nothing";
 const KEPT: &str = "select sequence, body from answer where stream = $1 and owner = $2 and sequence > $3 and expires > now() \
     order by sequence";
+
+const TAKE: &str = "insert into home (session, server, replica, sealed, until) values ($1, $2, $3, '1', now() + $4::float8 * interval '1 second') \
+    on conflict (session, server) do update \
+    set replica = excluded.replica, sealed = (home.sealed::bigint + 1)::text, until = excluded.until where home.until < now() \
+    returning sealed::bigint";
+const HOME: &str = "select replica, sealed::bigint, greatest(extract(epoch from until - now()), 0)::float8 from home \
+    where session = $1 and server = $2";
+const HOLD: &str = "update home set until = now() + $5::float8 * interval '1 second' \
+    from unnest($1::bytea[], $2::text[], $3::bigint[]) as held (session, server, fence) \
+    where home.session = held.session and home.server = held.server and home.sealed = held.fence::text and home.replica = $4 \
+    returning home.session, home.server";
+const LEAVE: &str = "update home set until = now() - interval '1 millisecond' where session = $1 and server = $2 and replica = $3 and sealed = $4";
+const FORGET: &str =
+    "delete from home where session = $1 and server = $2 and replica = $3 and sealed = $4";
 
 /// A store on PostgreSQL.
 #[derive(Debug)]
@@ -171,6 +185,71 @@ impl Backing for OnPostgres {
         })
     }
 
+    fn take_home(&self, place: Place, lasting: Duration) -> Answer<Home> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let own = store.id().as_str();
+            let seconds = lasting.as_secs_f64();
+            // Between the two statements, the row may go.
+            for _ in 0..4 {
+                let taken = store
+                    .query_opt(TAKE, &[&place.owner, &place.name, &own, &seconds])
+                    .await?;
+                if let Some(row) = taken {
+                    return Ok(Home {
+                        replica: own.to_owned(),
+                        fence: row.get::<_, i64>(0).unsigned_abs(),
+                        left: lasting,
+                        is_new: true,
+                    });
+                }
+                let held = store.query_opt(HOME, &[&place.owner, &place.name]).await?;
+                if let Some(row) = held {
+                    return Ok(Home {
+                        replica: row.get(0),
+                        fence: row.get::<_, i64>(1).unsigned_abs(),
+                        left: Duration::try_from_secs_f64(row.get(2)).unwrap_or_default(),
+                        is_new: false,
+                    });
+                }
+            }
+            Err(Unavailable("the lease changes all the time".to_owned()))
+        })
+    }
+
+    fn keep_homes(&self, leases: Vec<(Place, u64)>, lasting: Duration) -> Answer<Vec<Place>> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let (mut owners, mut names, mut fences) = (vec![], vec![], vec![]);
+            for (place, fence) in leases {
+                owners.push(place.owner);
+                names.push(place.name);
+                fences.push(i64::try_from(fence).unwrap_or(i64::MAX));
+            }
+            let (own, seconds) = (store.id().as_str(), lasting.as_secs_f64());
+            let rows = store
+                .query(HOLD, &[&owners, &names, &fences, &own, &seconds])
+                .await?;
+            let places = rows.iter().map(|row| Place {
+                owner: row.get(0),
+                name: row.get(1),
+            });
+            Ok(places.collect())
+        })
+    }
+
+    fn leave_home(&self, place: Place, fence: u64, is_over: bool) -> Answer<()> {
+        let store = self.store.clone();
+        Box::pin(async move {
+            let statement = if is_over { FORGET } else { LEAVE };
+            let (own, fence) = (store.id().as_str(), fence.to_string());
+            store
+                .execute(statement, &[&place.owner, &place.name, &own, &fence])
+                .await?;
+            Ok(())
+        })
+    }
+
     fn kept_answer(
         &self,
         session: String,
@@ -202,6 +281,8 @@ async fn tidy(store: Store, tasks: Tasks) {
         for statement in [
             "delete from session where expires < now()",
             "delete from answer where expires < now()",
+            // So long a client gets to know that a server's process is another one than before.
+            "delete from home where until < now() - interval '1 day'",
         ] {
             if let Err(error) = store.execute(statement, &[]).await {
                 tracing::debug!(%error, "rows that have expired are not removed");

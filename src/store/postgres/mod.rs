@@ -81,7 +81,22 @@ impl Store {
     pub(crate) async fn open(url: &StoreUrl, keys: Keys) -> Result<Self, StoreError> {
         let store = Self::connect(url, keys)?;
         store.check_encoding().await?;
-        store.migrate(None).await?;
+        let (before, after) = store.migrate(None).await?;
+        if before != after {
+            let (before, after) = (before.version, after.version);
+            tracing::info!(
+                before,
+                after,
+                "the schema of the store was brought up to date"
+            );
+        } else if after.version > LATEST {
+            let (found, known) = (after.version, LATEST);
+            tracing::info!(
+                found,
+                known,
+                "the schema of the store is for a newer mcpzip, and this one can use it"
+            );
+        }
         store.listen();
         store.follow();
         Ok(store)

@@ -118,6 +118,7 @@ impl Slot {
                 in_requests: self.entry.client_capabilities != Some(false),
             },
             audience: &audience,
+            home: self.home(),
         };
         if !is_modern || self.entry.era != Era::Auto {
             return connector.connect().await;

@@ -18,11 +18,12 @@ pub(in crate::upstream) use self::lease::Lease;
 use super::concurrency::ConcurrencyLimit;
 use super::connection::Connection;
 use super::followed::Followed;
+use super::home::{Homes, Wanted};
 use super::host::{Audience as _, Declared};
 use super::sharing::Users;
 use super::transport::http::mirrors::Mirrors;
 use super::{CallError, ConnectError, UpstreamContext};
-use crate::config::{self, Era};
+use crate::config::{self, Era, Placement};
 use crate::events::Event;
 use crate::mcp::ClientCapabilities;
 use crate::shutdown::with_log_lines;
@@ -215,6 +216,18 @@ impl Slot {
         }
     }
 
+    /// The way to the server, if it runs at one of several replicas. Its process is one for all clients.
+    pub(super) fn home(&self) -> Option<(Arc<dyn Homes>, Wanted)> {
+        if self.entry.placement != Placement::One {
+            return None;
+        }
+        let context = self.context();
+        let homes = context.homes.get()?.clone();
+        let person = context.person.as_ref().map(|person| &*person.entitlement);
+        let wanted = Wanted::new(&self.server, self.entry.hash.to_string(), person);
+        Some((homes, wanted))
+    }
+
     /// The context of the session for which the server's processes start.
     pub(in crate::upstream) fn context(&self) -> Arc<UpstreamContext> {
         self.users.context()
@@ -262,7 +275,7 @@ impl Slot {
     /// Whether a request for a client that declares this can use this slot's connection. A handshake declares
     /// it once; a modern server gets them with each request.
     pub(in crate::upstream) fn suits(&self, declared: &Declared) -> bool {
-        if !self.declares || self.entry.era == Era::Modern {
+        if !self.declares || self.entry.era == Era::Modern || self.home().is_some() {
             return true;
         }
         let inner = self.lock();
@@ -316,6 +329,7 @@ impl Slot {
         user: u64,
         declared: &Declared,
     ) -> Result<Lease, watch::Receiver<Attempt>> {
+        let home = self.home();
         let mut inner = self.lock();
         if let Some(lease) = inner.used(self, user) {
             return Ok(lease);
@@ -326,9 +340,11 @@ impl Slot {
                 let (outcome, attempt) = watch::channel(None);
                 let stopped = CancellationToken::new();
                 inner.phase = Phase::Connecting(attempt.clone(), stopped.clone());
-                inner.declared = match self.declares {
-                    true => declared.clone(),
-                    false => Declared::default(),
+                inner.declared = match (self.declares, &home) {
+                    (false, _) => Declared::default(),
+                    // A client that cannot be asked refuses.
+                    (true, Some(_)) => ClientCapabilities::QUESTIONS.into(),
+                    (true, None) => declared.clone(),
                 };
                 drop(inner);
                 let (slot, context) = (self.clone(), self.users.context());

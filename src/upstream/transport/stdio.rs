@@ -10,16 +10,22 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
 use crate::config::Sandbox;
+use crate::mcp::{LineReader, Outbox, Widen};
 use crate::sandbox::{Container, Start};
+use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::container::RunningContainer;
 use crate::upstream::packages::Prepared;
 use crate::upstream::process_group::ProcessGroup;
 use crate::upstream::program;
-use crate::upstream::{ConnectError, ServerLog, UpstreamContext};
+use crate::upstream::receiver::Receiver;
+use crate::upstream::{ConnectError, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 
 /// The size of the kept end of stderr, in bytes.
 const STDERR_KEPT: usize = 2048;
+
+/// The wait for the exit status of a process whose output has ended. After it, its calls fail without a status.
+const STATUS_LIMIT: Duration = Duration::from_millis(200);
 
 /// A server's process with all its descendants.
 #[derive(Debug)]
@@ -150,6 +156,50 @@ impl Process {
             stdin,
             stdout,
         ))
+    }
+
+    /// Starts the tasks that write `outbox` to it, pass on what it writes, and wait for its end.
+    pub(in crate::upstream) fn attend(
+        self,
+        (stdin, stdout): (ChildStdin, ChildStdout),
+        outbox: Outbox,
+        receiver: Arc<impl Receiver>,
+        tasks: &Tasks,
+    ) {
+        let unwritable = CancellationToken::new();
+        let broken = unwritable.clone();
+        tasks.spawn(async move {
+            if outbox.write_widening(stdin, Widen::widen).await.is_err() {
+                broken.cancel();
+            }
+        });
+        let stop = tasks.stop().clone();
+        tasks.spawn(async move {
+            let mut process = self;
+            let mut lines = LineReader::new(stdout, MESSAGE_LIMIT).with_widening(Widen::widen);
+            let reason = tokio::select! {
+                read = receiver.read(&mut lines) => {
+                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
+                    status.ok().unwrap_or_else(|| read.err().map_or("it closed its output".into(), |e| e.to_string()))
+                }
+                status = process.ended() => {
+                    // The last output may still be in the pipe.
+                    let _ = tokio::time::timeout(STATUS_LIMIT, receiver.read(&mut lines)).await;
+                    status
+                }
+                () = unwritable.cancelled() => {
+                    // Usually the process has ended, and its exit status says more.
+                    let _ = tokio::time::timeout(STATUS_LIMIT, receiver.read(&mut lines)).await;
+                    let status = tokio::time::timeout(STATUS_LIMIT, process.ended()).await;
+                    status.unwrap_or_else(|_| "it closed its input".to_owned())
+                }
+                () = receiver.close_requested() => "the connection was closed".to_owned(),
+                () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
+            };
+            receiver.end(&reason);
+            process.end(&stop).await;
+            receiver.gone();
+        });
     }
 
     /// The end of its stderr.

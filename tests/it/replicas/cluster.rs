@@ -167,7 +167,7 @@ impl Balancer {
         let directory = TempDir::new().expect("there is a directory for temporary files");
         let port = free_port();
         let mut text = format!(
-            "global\n  maxconn 4000\ndefaults\n  mode http\n  timeout connect 2s\n  timeout client 1h\n  timeout server 1h\n  timeout tunnel 1h\n\
+            "global\n  maxconn 4000\ndefaults\n  mode http\n  timeout connect 2s\n  timeout check 3s\n  timeout client 1h\n  timeout server 1h\n  timeout tunnel 1h\n\
              frontend mcp\n  bind 127.0.0.1:{port}\n  default_backend replicas\n\
              backend replicas\n  balance roundrobin\n  option httpchk GET /readyz\n  default-server inter 500ms fall 1 rise 1\n  \
              option redispatch 1\n  retries 3\n  retry-on conn-failure\n"

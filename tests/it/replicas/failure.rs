@@ -1,20 +1,22 @@
 //! Replicas that are killed under load, while the database is restarted.
 //!
-//! `MCPZIP_TEST_REPLICAS_MINUTES` is the length of the run, with 200 sessions; without it, it is a short one with fewer.
+//! `MCPZIP_TEST_REPLICAS_MINUTES` is the length of the run, with 200 sessions; without it, it is one of a minute with fewer.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use data_encoding::HEXLOWER;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 
 use super::cluster::Cluster;
 use crate::support::gateway::{Call, Gateway, HttpSession};
 use crate::support::script::{echo, sleep};
-use crate::support::{Server, Setup};
+use crate::support::{Server, Setup, until};
 
 /// The time after a kill in which the balancer may still send requests to the replica.
 const NOTICED: Duration = Duration::from_secs(2);
@@ -37,7 +39,24 @@ struct Seen {
 
 fn configure(setup: Setup, _: usize) -> Setup {
     let server = Server::new().tool("work", [sleep(20), echo()]);
-    setup.log_level("warn").server("fake", server)
+    let setup = setup.log_level("warn").setting("audit", json!({}));
+    setup.server("fake", server)
+}
+
+/// The hashes of the arguments of all calls in the audit logs of the store.
+fn audited(cluster: &Cluster) -> HashSet<String> {
+    let lines = cluster.database.run("select line from audit");
+    let hash = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        line["arguments"].as_str().map(str::to_owned)
+    };
+    lines.lines().filter_map(hash).collect()
+}
+
+/// The hash of the arguments of the call with this mark.
+fn hash_of(mark: &str) -> String {
+    let arguments = json!({ "mark": mark }).to_string();
+    format!("sha256:{}", HEXLOWER.encode(&Sha256::digest(arguments)))
 }
 
 /// Sends a request on a connection of its own; the whole answer, or why there is none.
@@ -122,7 +141,7 @@ fn replicas_are_killed_and_only_calls_in_flight_fail() {
     let minutes: Option<u64> = minutes.ok().and_then(|text| text.parse().ok());
     let (time, clients) = match minutes {
         Some(minutes) => (Duration::from_secs(60 * minutes), 200),
-        None => (Duration::from_secs(25), 24),
+        None => (Duration::from_secs(60), 24),
     };
     let Some(mut cluster) = Cluster::start_alone(3, configure) else {
         return;
@@ -216,4 +235,16 @@ fn replicas_are_killed_and_only_calls_in_flight_fail() {
         );
     }
     assert!(failed.iter().all(|failed| !failed.mark.is_empty()));
+    // A line that its replica could not send before it was killed is sent after the next start.
+    let answered: HashSet<String> = seen
+        .iter()
+        .flat_map(|one| &one.answered)
+        .map(|mark| hash_of(mark))
+        .collect();
+    until("the lines of all answered calls to be in the store", || {
+        let lines = audited(&cluster);
+        (answered.is_subset(&lines)).then_some(())
+    });
+    let sent_twice = "select count(*) - count(distinct line) from audit";
+    assert_eq!(cluster.database.run(sent_twice), "0");
 }

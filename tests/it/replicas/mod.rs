@@ -1,8 +1,11 @@
 //! Several replicas of the program on a real PostgreSQL, behind a real HAProxy that sends each request to the next one.
 
 pub(crate) mod cluster;
+mod cost;
 mod failure;
 mod lost;
 mod modern;
+mod placement;
 mod sessions;
 mod visits;
+mod upgrade;

@@ -203,6 +203,11 @@ pub(crate) fn echo() -> Step {
     Step(r#""echo""#.to_owned())
 }
 
+/// Answers with how often the process has run this step.
+pub(crate) fn count() -> Step {
+    Step(r#""count""#.to_owned())
+}
+
 /// Appends a line to the log.
 pub(crate) fn note(text: &str) -> Step {
     Step(json!({ "note": text }).to_string())

@@ -27,7 +27,7 @@ export function fromForm(servers, general) {
   const entries = servers.map(({ kind, name, ...fields }) => [name || 'unnamed', {
     ...(kind === 'url' ? { url: fields.url } : { command: fields.command }),
     ...filled({
-      ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '='), ...commandLine(fields), sandbox: sandbox(fields.sandbox) }),
+      ...(kind === 'url' ? { headers: pairs(fields.headers, ':') } : { args: lines(fields.args), env: pairs(fields.env, '='), placement: fields.placement, ...commandLine(fields), sandbox: sandbox(fields.sandbox) }),
       tools: filled({ deny: lines(fields.deny), override: overrides(fields.override) }),
       trust: fields.trust,
       share: fields.share,

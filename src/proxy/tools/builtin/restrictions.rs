@@ -77,6 +77,7 @@ mod tests {
         "tools",
         "trust",
         "share",
+        "placement",
         "client_capabilities",
         "projects",
         "sandbox",
