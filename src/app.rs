@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
 use crate::audit::{self, Shipped};
+use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
     SurfaceRequest, secrets_file,
@@ -25,6 +26,7 @@ use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
+use crate::statistics;
 use crate::store::Records;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
@@ -310,18 +312,20 @@ impl App {
         let is_for_many = start == Start::Serving && !request.has_one_client;
         let shared = || Arc::new(SharedLists::new(Some(&paths.cache_dir)));
         let lists = lists.or_else(|| is_for_many.then(shared));
+        let state = session.environment.state(&paths.state_dir);
+        let shared_store = state.shared.as_ref();
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
             owner,
-            statistics: Some(paths.state_dir.join(STATISTICS)),
-            pins: Some(paths.state_dir.join("pins")),
+            statistics: Some(statistics::Place::of(&state, STATISTICS)),
+            pins: Some(PinHome::of(shared_store, paths.state_dir.join("pins"))),
             sharing: Some(paths.state_dir.join("sharing")),
             sandboxes: Some(paths.state_dir.join(crate::sandbox::DIRECTORY)),
             closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
-            approvals: Some(Approvals::below(&paths.state_dir)),
+            approvals: Some(Approvals::of(&state)),
             pause: Some(Pause::below(&paths.state_dir)),
             tasks: Some(paths.state_dir.join("tasks.key")),
             logins: Some(logins(&paths, &session)),

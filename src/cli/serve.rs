@@ -326,7 +326,7 @@ fn window(app: &App, flags: &PathFlags) -> Arc<Gateway> {
             .collect(),
         options: options(flags),
     };
-    Gateway::new(opening, app.paths().state_dir.clone())
+    Gateway::new(opening, session.environment.state(&app.paths().state_dir))
 }
 
 async fn serve(

@@ -60,7 +60,7 @@ pub(crate) use view::View;
 
 use crate::approvals::Approvals;
 use crate::audit::{Kind, Outcome};
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, PinHome};
 use crate::config::{Config, SessionEnv, SurfaceRequest, env};
 use crate::events::{Events, Source};
 use crate::limits::Limits;
@@ -154,9 +154,9 @@ pub(crate) struct Directories {
     /// The owner of these results.
     pub owner: Owner,
     /// The statistics; `None` keeps them in memory.
-    pub statistics: Option<PathBuf>,
+    pub statistics: Option<crate::statistics::Place>,
     /// The pins of tools; `None` notices no changes.
-    pub pins: Option<PathBuf>,
+    pub pins: Option<PinHome>,
     /// The records of servers that asked for roots; `None` keeps none.
     pub sharing: Option<PathBuf>,
     /// The data directories of servers in sandboxes; `None` refuses sandboxes.
@@ -214,7 +214,7 @@ impl Proxy {
         let profiles = ProfileScope::new(profiles, config);
         let config = profiles.part();
         let figures = figures.unwrap_or_else(|| {
-            let statistics = Statistics::new(directories.statistics.as_deref());
+            let statistics = Statistics::at(directories.statistics.clone());
             statistics.start(tasks);
             SharedFigures {
                 statistics,
@@ -235,7 +235,9 @@ impl Proxy {
         let person = profiles.entitlement().map(|one| one.identity.as_str());
         let results = directories.results.as_deref();
         let results = results.map_or_else(Results::absent, |root| {
-            Results::new(root, owner()).of_person(person)
+            Results::new(root, owner())
+                .of_person(person)
+                .shared_in(session.environment.store().cloned())
         });
         let answers = Arc::new(Answers::new(
             Arc::new(results),

@@ -16,12 +16,20 @@ struct Migration {
     down: &'static str,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration {
-    version: 1,
-    oldest: 1,
-    up: include_str!("migrations/0001.up.sql"),
-    down: include_str!("migrations/0001.down.sql"),
-}];
+const MIGRATIONS: &[Migration] = &[
+    Migration {
+        version: 1,
+        oldest: 1,
+        up: include_str!("migrations/0001.up.sql"),
+        down: include_str!("migrations/0001.down.sql"),
+    },
+    Migration {
+        version: 2,
+        oldest: 1,
+        up: include_str!("migrations/0002.up.sql"),
+        down: include_str!("migrations/0002.down.sql"),
+    },
+];
 
 /// The schema that this program knows.
 pub(crate) const LATEST: i32 = MIGRATIONS[MIGRATIONS.len() - 1].version;

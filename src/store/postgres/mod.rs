@@ -13,6 +13,7 @@ mod migrations;
 mod notifications;
 mod records;
 mod replicas;
+mod shelves;
 mod url;
 
 use std::sync::Arc;

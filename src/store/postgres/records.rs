@@ -97,20 +97,20 @@ const ALLOW: &str = "insert into allowance as known (key, period, used, granted,
     where known.used < $3::bigint returning granted";
 
 /// A connection with a transaction that is open. Dropped, the connection is closed, which ends the transaction.
-struct Transaction(Option<Object>);
+pub(super) struct Transaction(Option<Object>);
 
 impl Transaction {
-    async fn begin(store: &Store) -> Result<Self, StoreError> {
+    pub(super) async fn begin(store: &Store) -> Result<Self, StoreError> {
         let connection = store.connection().await?;
         store.limited(connection.batch_execute("begin")).await?;
         Ok(Self(Some(connection)))
     }
 
-    fn connection(&self) -> &Object {
+    pub(super) fn connection(&self) -> &Object {
         self.0.as_ref().expect("it is there until the end")
     }
 
-    async fn commit(mut self, store: &Store) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self, store: &Store) -> Result<(), StoreError> {
         store
             .limited(self.connection().batch_execute("commit"))
             .await?;
@@ -168,11 +168,12 @@ impl Store {
 
     /// Removes what has ended.
     async fn tidy(&self) {
-        for statement in [
+        let own = [
             "delete from ticket where expires < now()",
             "delete from allowance where ends < now() - interval '1 hour'",
             "delete from record where body is null and changed < now() - interval '1 day'",
-        ] {
+        ];
+        for statement in own.into_iter().chain(super::shelves::TIDY) {
             if let Err(error) = self.execute(statement, &[]).await {
                 tracing::debug!(%error, "the store is not tidied now");
                 return;
