@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
-use crate::audit::{self, Shipped};
 use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
@@ -27,7 +26,6 @@ use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
 use crate::statistics;
-use crate::store::Records;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
 use crate::upstream::oauth::{Place, SharedLogins};
@@ -564,29 +562,6 @@ impl App {
         tracer
     }
 
-    /// Sends the audit log to the store that replicas share, if there is one, and shows figures of it.
-    fn use_store(&self) {
-        let Some(store) = self.session.environment.store() else {
-            return;
-        };
-        let shipped = Arc::new(Shipped::default());
-        let directories = audit::Directories::below(&self.paths.state_dir);
-        let (tasks, counts) = (self.tasks.clone(), shipped.clone());
-        self.tasks
-            .spawn(audit::ship(directories, store.clone(), counts, tasks));
-        let figures: Arc<dyn ProcessMetrics> = Arc::new(StoreFigures {
-            store: store.clone(),
-            shipped,
-        });
-        self.proxy.metrics.extend(Arc::downgrade(&figures));
-        // For as long as the run.
-        let tasks = self.tasks.clone();
-        self.tasks.spawn(async move {
-            tasks.stopped().await;
-            drop(figures);
-        });
-    }
-
     /// Says that the audit log is not copied to stdout where a client reads that.
     fn refuse_stdout(&self) {
         if self.proxy.unscoped().config().audit_copies.stdout {
@@ -619,38 +594,6 @@ impl App {
         let closed = join_all(all.iter().map(|proxy| proxy.close()));
         tokio::join!(closed, flushed);
         tracing::debug!("everything has ended");
-    }
-}
-
-/// The figures of the store.
-#[derive(Debug)]
-struct StoreFigures {
-    store: Arc<dyn Records>,
-    shipped: Arc<Shipped>,
-}
-
-impl ProcessMetrics for StoreFigures {
-    fn all(&self) -> Vec<ProcessMetric> {
-        vec![
-            ProcessMetric {
-                name: "mcpzip_store_available",
-                help: "Whether the store that replicas share answers: 1 or 0.",
-                is_counter: false,
-                value: u64::from(self.store.fault().is_none()),
-            },
-            ProcessMetric {
-                name: "mcpzip_store_audit_lines_total",
-                help: "Lines of audit logs that the store has taken.",
-                is_counter: true,
-                value: self.shipped.lines(),
-            },
-            ProcessMetric {
-                name: "mcpzip_store_audit_failures_total",
-                help: "Attempts to send lines of audit logs to the store that failed.",
-                is_counter: true,
-                value: self.shipped.failures(),
-            },
-        ]
     }
 }
 

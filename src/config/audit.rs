@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::EntryError;
-use super::options::AuditedArguments;
+use super::options::{AuditedArguments, Durability};
 use super::reader::{At, Read, Report};
 use super::sections::AuditEntry;
 use super::{Collector, setting, simple_setting};
@@ -19,6 +19,8 @@ pub(crate) struct AuditOptions {
     pub days: u32,
     /// The size of all files together, in megabytes, above which the oldest ones are removed.
     pub megabytes: u32,
+    /// Where a line is before its call is answered.
+    pub durable: Durability,
 }
 
 /// The targets of copies of the lines.
@@ -101,6 +103,7 @@ impl Default for AuditOptions {
             arguments: AuditedArguments::default(),
             days: 30,
             megabytes: 200,
+            durable: Durability::File,
         }
     }
 }
@@ -150,6 +153,8 @@ impl AuditOptions {
             ),
             days: simple_setting(written.days, default.days, report),
             megabytes: simple_setting(written.megabytes, default.megabytes, report),
+            // A value that cannot be read asks for the stricter one.
+            durable: setting(written.durable, Durability::Store, Durability::text, report),
         }
     }
 }

@@ -59,7 +59,7 @@ pub(crate) use tools::search::SearchError;
 pub(crate) use view::View;
 
 use crate::approvals::Approvals;
-use crate::audit::{Kind, Outcome};
+use crate::audit::{Kind, Outcome, Shipping};
 use crate::catalog::{Catalog, PinHome};
 use crate::config::{Config, SessionEnv, SurfaceRequest, env};
 use crate::events::{Events, Source};
@@ -269,7 +269,12 @@ impl Proxy {
             let config = callers.unscoped().config();
             let ledger = match (&figures.ledger, &identity) {
                 (Some(ledger), Some(identity)) => ledger.of_identity(identity),
-                _ => Ledger::new(directories.audit.clone(), &config, tasks.clone()),
+                _ => Ledger::new(
+                    directories.audit.clone(),
+                    &config,
+                    session.environment.store().cloned(),
+                    tasks.clone(),
+                ),
             };
             let inventory = inventory::Parts {
                 ledger: ledger.clone(),
@@ -419,6 +424,17 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<(), crate::audit::Error> {
         self.tools.ledger.note_order(identity, order, server)
+    }
+
+    /// The way of the audit log to the store of several replicas; `None` without a store.
+    #[must_use]
+    pub(crate) fn shipping(&self) -> Option<&Arc<Shipping>> {
+        self.tools.ledger.shipping()
+    }
+
+    /// Writes an event of the store to the audit log, if there is one.
+    pub(crate) fn note_store(&self, outcome: Outcome, detail: &str) {
+        self.tools.ledger.note_store(outcome, detail);
     }
 
     /// The identity of its clients, if they have one.

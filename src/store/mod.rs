@@ -186,6 +186,9 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     /// Why the store cannot be used now, if it cannot.
     fn fault(&self) -> Option<String>;
 
+    /// The schemas before and after the update that this process has made, if it has made one.
+    fn migrated(&self) -> Option<(i32, i32)>;
+
     /// The database itself, for what replicas tell each other.
     #[cfg(feature = "postgres")]
     fn database(&self) -> Option<&Store>;

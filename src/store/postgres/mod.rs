@@ -16,7 +16,7 @@ mod replicas;
 mod shelves;
 mod url;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
@@ -70,6 +70,8 @@ struct Inner {
     id: ReplicaId,
     alive: RwLock<Arc<[Replica]>>,
     mirrors: Mirrors,
+    /// The schemas before and after the update at the start.
+    migrated: OnceLock<(i32, i32)>,
     /// Ends the thread with the last clone.
     _stop: DropGuard,
 }
@@ -81,7 +83,11 @@ impl Store {
     /// When PostgreSQL cannot be reached, or its schema is for a newer program.
     pub(crate) async fn open(url: &StoreUrl, keys: Keys) -> Result<Self, StoreError> {
         let store = Self::connect(url, keys)?;
-        store.migrate(None).await?;
+        let (before, after) = store.migrate(None).await?;
+        if before != after {
+            let schemas = (before.version, after.version);
+            store.0.migrated.get_or_init(|| schemas);
+        }
         store.listen();
         store.follow();
         Ok(store)
@@ -119,6 +125,7 @@ impl Store {
             id: ReplicaId::random(),
             alive: RwLock::new(Arc::new([])),
             mirrors: Mirrors::default(),
+            migrated: OnceLock::new(),
             _stop: stop.drop_guard(),
         })))
     }

@@ -547,6 +547,10 @@ impl Records for Store {
         Store::fault(self)
     }
 
+    fn migrated(&self) -> Option<(i32, i32)> {
+        self.0.migrated.get().copied()
+    }
+
     fn database(&self) -> Option<&Store> {
         Some(self)
     }
