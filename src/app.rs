@@ -1,5 +1,7 @@
 //! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
+mod store;
+
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
@@ -18,7 +20,7 @@ use crate::downstream::{self, http};
 use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
-    Directories, ProcessMetric, ProcessMetrics, ProfileChoice, Progress, Proxies, Proxy, Request,
+    Directories, ProfileChoice, Progress, Proxies, Proxy, Request,
     SURFACES, SharedFigures, SharedLists, Start, counted,
 };
 use crate::replicas::{self, Replicas};

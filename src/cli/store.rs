@@ -40,7 +40,7 @@ Examples:
   mcpzip store check --json"
     )]
     Check,
-    /// Write a copy of tokens, people, keys and logins; secrets in it stay encrypted
+    /// Write a copy of tokens, people, keys, logins, approved tools and statistics; secrets in it stay encrypted
     #[command(after_help = "Examples:
   mcpzip store export store.jsonl
   mcpzip store export - | gpg -e -r backup > store.gpg
@@ -388,6 +388,10 @@ mod kind {
                 output.row(kind, format!("{count} records"));
             }
             output.row("logins", contents.logins.to_string());
+            for (kind, count) in &contents.kept {
+                output.row(kind, format!("{count} kept for a time"));
+            }
+            output.row("statistics", format!("{} days", contents.usage_days));
         }
         for one in replicas.iter() {
             let seen = format!(

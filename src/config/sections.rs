@@ -16,8 +16,8 @@ use super::scripts::script_tools;
 use super::surface::{READ_TOOL, SURFACES, surface_name};
 use super::tls::{TLS, TlsEntry, tls};
 use super::{
-    AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
-    ReadTool, ResultForm, ScriptTools, SearchOptions, Surface,
+    AuditedArguments, DaemonMode, Duplicates, Durability, Grant, LOG_FORMATS, Lifetime, LogFormat,
+    Provider, ReadTool, ResultForm, ScriptTools, SearchOptions, Surface,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is

@@ -145,8 +145,9 @@ impl Results {
 
     /// Has the results in the store of several replicas, too.
     #[must_use]
-    pub(crate) fn shared_in(self, shared: Option<Arc<dyn Records>>) -> Self {
-        Self { shared, ..self }
+    pub(crate) fn shared_in(mut self, shared: Option<Arc<dyn Records>>) -> Self {
+        self.shared = shared;
+        self
     }
 
     /// The store of one person: on the common shelf, too, only that person's results are.

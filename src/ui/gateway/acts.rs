@@ -39,7 +39,7 @@ impl Gateway {
             action,
             "tools" | "search" | "describe" | "call" | "audit" | "stats" | "gain" | "logs"
         ) {
-            visit.admit()?;
+            visit.admit().await?;
         }
         let outcome = match action {
             "list" => list(visit),

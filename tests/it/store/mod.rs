@@ -4,6 +4,7 @@ mod commands;
 mod failures;
 mod identities;
 mod limits;
+mod results;
 
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;
