@@ -1,5 +1,6 @@
 //! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
+mod caching;
 mod store;
 
 use std::io;
@@ -26,6 +27,7 @@ use crate::proxy::{
 use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
+pub(crate) use caching::take_caches;
 use crate::shutdown::{self, Tasks};
 use crate::statistics;
 use crate::telemetry::trace::Tracer;

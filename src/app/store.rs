@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::App;
+use super::caching::share_caches;
 use crate::audit::{self, Outcome, Shipping};
 use crate::proxy::{ProcessMetric, ProcessMetrics, Proxy};
 use crate::shutdown::Tasks;
@@ -24,6 +25,9 @@ impl App {
         let tasks = self.tasks.clone();
         self.tasks
             .spawn(audit::ship(directories, shipping.clone(), tasks));
+        let cache = self.paths.cache_dir.clone();
+        let share = share_caches(cache, store.clone(), self.tasks.clone());
+        self.tasks.spawn(share);
         let follow = follow(store.clone(), self.proxy.clone(), self.tasks.clone());
         self.tasks.spawn(follow);
         let figures: Arc<dyn ProcessMetrics> = Arc::new(StoreFigures {

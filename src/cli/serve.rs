@@ -13,7 +13,7 @@ use super::output::Output;
 use super::profile_option::ProfileOption;
 use super::store;
 use super::ui::options;
-use crate::app::{App, request_of};
+use crate::app::{App, request_of, take_caches};
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
     self, Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress,
@@ -271,6 +271,8 @@ pub(super) async fn run(
         true => Box::pin(store::attach(&paths, environment, store::Opening::Serve)).await?,
         false => environment,
     };
+    // Nothing else runs yet.
+    take_caches(&paths, &environment);
     let variables = environment.clone();
     let env = SessionEnv::here(environment);
     let request_of = |config: &Config| match over_http {

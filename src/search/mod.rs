@@ -45,6 +45,7 @@ pub use embedding::VectorKey;
 pub(crate) use embedding::{Embedder, Unavailable};
 pub use explain::Explained;
 pub(crate) use explain::Explanation;
+pub(crate) use vectors::VERSION as VECTOR_FORMAT;
 pub use fingerprint::Fingerprint;
 
 use std::collections::{HashMap, HashSet};

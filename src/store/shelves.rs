@@ -68,6 +68,12 @@ pub(crate) trait Shelves {
     /// When the store does not answer.
     fn fetch(&self, item: Item) -> io::Result<Option<Vec<u8>>>;
 
+    /// The keys of all items of a kind that belong to everyone.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    fn keys_of(&self, kind: ItemKind) -> io::Result<Vec<String>>;
+
     /// Replaces the counts of a day: `merge` gets those of all replicas, and returns the new ones.
     ///
     /// # Errors

@@ -316,10 +316,6 @@ impl<'a> Store<'a> {
         }
     }
 
-    pub(super) fn server(&self) -> &ServerName {
-        &self.key.server
-    }
-
     /// The server's entry, without the directory or person.
     pub(super) fn entry(&self) -> &str {
         self.key.parts().0

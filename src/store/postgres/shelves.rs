@@ -10,7 +10,7 @@ use tokio_postgres::types::ToSql;
 use super::records::Transaction;
 use super::{Store, StoreError};
 use crate::store::shelves::Days;
-use crate::store::{Allowance, Item, Records as _, Shelves};
+use crate::store::{Allowance, Item, ItemKind, Records as _, Shelves};
 
 const KEEP: &str = "insert into shelf (kind, scope, key, body, expires) \
     values ($1, $2, $3, $4, now() + $5::float8 * interval '1 second') \
@@ -96,6 +96,13 @@ impl Shelves for Store {
         })?;
         let sealed: Option<Vec<u8>> = row.map(|row| row.get(0));
         Ok(sealed.and_then(|sealed| self.open(&item.context(), &sealed)))
+    }
+
+    fn keys_of(&self, kind: ItemKind) -> io::Result<Vec<String>> {
+        let store = self.clone();
+        let keys = "select key from shelf where kind = $1 and scope = '' and expires > now() order by key";
+        let rows = self.wait(async move { store.query(keys, &[&kind.name()]).await })?;
+        Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
     fn count(

@@ -12,7 +12,7 @@ use crate::support::{Server, Setup, until};
 /// A gateway with a tool whose answer is longer than the budget of results.
 fn with_long_answers(setup: Setup) -> Setup {
     let lines: Vec<String> = (0..3000).map(|line| format!("line {line}")).collect();
-    let server = Server::new().tool("long", [answer(&lines.join("\\n"))]);
+    let server = Server::new().tool("long", [answer(&lines.join("\n"))]);
     setup
         .server("git", server)
         .setting("results", json!({ "budget": 1000 }))
