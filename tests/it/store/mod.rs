@@ -1,9 +1,13 @@
 //! Several gateways on one PostgreSQL: what they share, and what goes on without it.
 
+mod approvals;
+mod caches;
 mod commands;
+mod durable;
 mod failures;
 mod identities;
 mod limits;
+mod pins;
 mod results;
 
 use crate::support::gateway::Gateway;
