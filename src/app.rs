@@ -21,19 +21,19 @@ use crate::downstream::{self, http};
 use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
-    Directories, ProfileChoice, Progress, Proxies, Proxy, Request,
-    SURFACES, SharedFigures, SharedLists, Start, counted,
+    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
+    SharedLists, Start, counted,
 };
 use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
-pub(crate) use caching::take_caches;
 use crate::shutdown::{self, Tasks};
 use crate::statistics;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
 use crate::upstream::oauth::{Place, SharedLogins};
 use crate::{telemetry, upstream};
+pub(crate) use caching::take_caches;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 

@@ -175,12 +175,16 @@ impl Cache<'_> {
         let is_there = match before {
             Some((_, known)) => *known == hash,
             // Another replica may have put it there.
-            None => self.store.fetch(item(&name))?.is_some_and(|body| {
-                body.get(8..) == Some(&content[..]) || newer(&body, time)
-            }),
+            None => self
+                .store
+                .fetch(item(&name))?
+                .is_some_and(|body| body.get(8..) == Some(&content[..]) || newer(&body, time)),
         };
         if !is_there {
-            let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+            let seconds = time
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default()
+                .as_secs();
             let body = [&seconds.to_be_bytes()[..], &content].concat();
             self.store.keep(item(&name), &body, KEPT)?;
         }

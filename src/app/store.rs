@@ -51,7 +51,7 @@ async fn follow(store: Arc<dyn Records>, proxy: Arc<Proxy>, tasks: Tasks) {
         proxy.note_store(Outcome::Ok, &detail);
     }
     let first = store.clone();
-    // Whoever asks for it later finds it in memory. A failure is seen below.
+    // Later readers find it in memory. A failure is noticed below.
     drop(tasks.spawn_blocking(move || first.all(Kind::Approvals)));
     let mut is_down = false;
     loop {

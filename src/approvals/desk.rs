@@ -18,7 +18,7 @@ const LARGEST: u64 = 512 * 1024;
 pub(super) enum Desk<'a> {
     /// A file for each.
     Directory(&'a Path),
-    /// A sealed record for each, and what is changed.
+    /// A sealed record for each, and the changes.
     Table {
         records: &'a dyn Records,
         table: &'a Table,
@@ -36,7 +36,7 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// What was changed in a table.
+    /// The changes of a table.
     pub(super) fn into_changes(self) -> Vec<Change> {
         match self {
             Self::Directory(_) => Vec::new(),
@@ -141,7 +141,11 @@ impl<'a> Desk<'a> {
             let file = file.map_err(|source| disk(directory, source))?;
             let path = file.path();
             let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
-            if is_file && path.extension().is_some_and(|extension| extension == "json") {
+            if is_file
+                && path
+                    .extension()
+                    .is_some_and(|extension| extension == "json")
+            {
                 let stem = path.file_stem().unwrap_or_default();
                 ids.push(stem.to_string_lossy().into_owned());
             }

@@ -150,7 +150,11 @@ impl Shipping {
             return Err(io::ErrorKind::TimedOut.into());
         };
         let over = over.map_err(io::Error::other)?;
-        if over.places.get(&line.chain).is_some_and(|known| *known >= line.number) {
+        if over
+            .places
+            .get(&line.chain)
+            .is_some_and(|known| *known >= line.number)
+        {
             return Ok(());
         }
         let reason = over.failed.as_ref().map(|(_, reason)| reason.clone());
@@ -160,7 +164,9 @@ impl Shipping {
 
 /// Sends lines to the store until the run ends: within half a second, and at once where a call waits for it.
 pub(crate) async fn ship(directories: Directories, shipping: Arc<Shipping>, tasks: Tasks) {
-    shipping.progress.send_modify(|progress| progress.is_running = true);
+    shipping
+        .progress
+        .send_modify(|progress| progress.is_running = true);
     let mut spool = Spool::default();
     loop {
         let ends = tokio::select! {

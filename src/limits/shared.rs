@@ -38,7 +38,7 @@ pub(super) type Shares = HashMap<String, Share>;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Share {
     period: i64,
-    /// What is left of it; negative for what was used without a grant and could not be charged yet.
+    /// The rest; negative for an amount that was used without a grant and could not be charged yet.
     left: i64,
 }
 
@@ -84,9 +84,9 @@ fn name(measure: Measure, key: &Key) -> String {
 /// The limits on bytes that these calls count for.
 pub(super) fn counted(theirs: &[(Key, &Limit)]) -> Vec<Counted> {
     let all = theirs.iter().flat_map(|(key, limit)| {
-        let measures = AT_CALLS.into_iter().filter(|measure| {
-            is_of_bytes(*measure) && limit.most(*measure).is_some()
-        });
+        let measures = AT_CALLS
+            .into_iter()
+            .filter(|measure| is_of_bytes(*measure) && limit.most(*measure).is_some());
         measures.map(|measure| Counted {
             name: name(measure, key),
             measure,
@@ -105,7 +105,7 @@ impl Limits {
         let Some(store) = &self.shared else {
             return Ok(());
         };
-        // What was taken of one limit goes back if another limit refuses the call.
+        // An amount that was taken of one limit goes back if another limit refuses the call.
         let mut taken = Vec::new();
         let mut outcome = Ok(());
         'all: for (key, limit) in theirs {
@@ -143,9 +143,7 @@ impl Limits {
         if outcome.is_err() {
             let mut shares = self.shares.lock();
             for (name, period, amount) in taken {
-                let share = shares
-                    .get_mut(&name)
-                    .filter(|share| share.period == period);
+                let share = shares.get_mut(&name).filter(|share| share.period == period);
                 share.into_iter().for_each(|share| share.left += amount);
             }
         }
@@ -193,7 +191,7 @@ impl Limits {
         share.left = share.left.saturating_add(amount);
     }
 
-    /// Counts bytes of a call. What the share has not is charged to the limit.
+    /// Counts bytes of a call. Those that the share does not have are charged to the limit.
     pub(super) fn count_shared(self: &Arc<Self>, counted: &[Counted], bytes: u64) {
         let Some(store) = &self.shared else {
             return;

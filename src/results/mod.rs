@@ -445,7 +445,10 @@ mod tests {
         assert!(of(&SessionId::random()).load(&MINE, &result).is_err());
         // It may be another client to the process that serves it now.
         let next = of(&id);
-        assert_eq!(next.load(&Place::of(Shelf::Client(8)), &result).unwrap(), b"{}");
+        assert_eq!(
+            next.load(&Place::of(Shelf::Client(8)), &result).unwrap(),
+            b"{}"
+        );
         drop(next);
         assert_eq!(entries(directory.path()).count(), 0);
         for wrong in [

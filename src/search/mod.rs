@@ -45,8 +45,8 @@ pub use embedding::VectorKey;
 pub(crate) use embedding::{Embedder, Unavailable};
 pub use explain::Explained;
 pub(crate) use explain::Explanation;
-pub(crate) use vectors::VERSION as VECTOR_FORMAT;
 pub use fingerprint::Fingerprint;
+pub(crate) use vectors::VERSION as VECTOR_FORMAT;
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -1,4 +1,4 @@
-//! What replicas share and keep for a time: stored results, lists that can be made again, and counts.
+//! The things that replicas share and keep for a time: stored results, lists that can be made again, and counts.
 
 use std::io;
 use std::time::Duration;
@@ -52,7 +52,7 @@ impl Item {
 /// The bodies of days, by day.
 pub(crate) type Days = Vec<(String, Vec<u8>)>;
 
-/// What is kept for a time. All functions but [`Shelves::charge`] wait for the store, so they belong on a thread that may block. Their
+/// The things that are kept for a time. All functions but [`Shelves::charge`] wait for the store, so they belong on a thread that may block. Their
 /// errors are those of [`super::Records`].
 pub(crate) trait Shelves {
     /// Keeps an item for `lifetime`, sealed. It is committed when this returns. The oldest items are removed where a scope or a kind has
@@ -78,11 +78,8 @@ pub(crate) trait Shelves {
     ///
     /// # Errors
     /// When the store does not answer.
-    fn count(
-        &self,
-        day: &str,
-        merge: &mut dyn FnMut(Option<Vec<u8>>) -> Vec<u8>,
-    ) -> io::Result<()>;
+    fn count(&self, day: &str, merge: &mut dyn FnMut(Option<Vec<u8>>) -> Vec<u8>)
+    -> io::Result<()>;
 
     /// The counts of all days from `since` on.
     ///

@@ -22,7 +22,7 @@ pub(crate) enum PinHome {
     Shared(Arc<dyn Records>),
 }
 
-/// What changes with each write: the time of the directory, and the number of the store.
+/// The last write: the time of the directory, or the number of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Seen {
     Time(Option<SystemTime>),

@@ -67,7 +67,7 @@ struct Known {
 }
 
 impl Known {
-    /// What is known where the records are not.
+    /// The state of a server whose records cannot be read.
     fn unknown(fault: String) -> Self {
         Self {
             fault: Some(fault),
@@ -477,9 +477,8 @@ fn decide(
     let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
     let has_same_instructions =
         seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
-    let has_nothing = |of: &Pending| {
-        of.tools.is_empty() && of.entries.is_empty() && of.instructions.is_none()
-    };
+    let has_nothing =
+        |of: &Pending| of.tools.is_empty() && of.entries.is_empty() && of.instructions.is_none();
     let has_same_features = same(&seen.features) == same(&pending.features);
     let is_empty = has_nothing(seen) && has_nothing(&pending) && has_same_features;
     // An approval of nothing leaves a server in quarantine.
@@ -562,7 +561,7 @@ impl Record {
 struct Compared {
     record: Record,
     pending: Pending,
-    /// What waited before.
+    /// The changes that waited before.
     known: Pending,
 }
 

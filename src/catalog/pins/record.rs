@@ -198,7 +198,7 @@ impl Record {
 pub(super) enum Files<'a> {
     /// A directory, and that of the older form.
     Disk { directory: PathBuf, older: PathBuf },
-    /// A table of the store, and what is changed in it.
+    /// A table of the store, and its changes.
     Table {
         table: &'a Table,
         changes: RefCell<BTreeMap<String, Option<Vec<u8>>>>,
@@ -308,7 +308,7 @@ impl<'a> Store<'a> {
         Self { files, key }
     }
 
-    /// What was changed in a table.
+    /// The changes of a table.
     pub(super) fn into_changes(self) -> Vec<Change> {
         match self.files {
             Files::Disk { .. } => Vec::new(),

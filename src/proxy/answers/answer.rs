@@ -355,7 +355,12 @@ pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> Place {
             Shelf::Common(_) => "common",
         };
         let identity = caller.client.person().unwrap_or_default();
-        Some(Holder::of(&[kind, identity, session, &config.results_scope()?]))
+        Some(Holder::of(&[
+            kind,
+            identity,
+            session,
+            &config.results_scope()?,
+        ]))
     };
     Place {
         shelf,

@@ -100,8 +100,7 @@ impl Store {
     /// When PostgreSQL does not answer.
     pub(crate) async fn export(&self) -> Result<Vec<Copied>, StoreError> {
         let mut all = vec![Copied::Store { version: VERSION }];
-        let records =
-            "select kind, key, body from record where body is not null and kind <> 'approvals' order by kind, key";
+        let records = "select kind, key, body from record where body is not null and kind <> 'approvals' order by kind, key";
         for row in self.query(records, &[]).await? {
             all.push(Copied::Record {
                 kind: row.get(0),

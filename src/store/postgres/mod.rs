@@ -90,6 +90,7 @@ impl Store {
         }
         store.listen();
         store.follow();
+        store.tidy_shelves();
         Ok(store)
     }
 

@@ -168,12 +168,11 @@ impl Store {
 
     /// Removes what has ended.
     async fn tidy(&self) {
-        let own = [
+        for statement in [
             "delete from ticket where expires < now()",
             "delete from allowance where ends < now() - interval '1 hour'",
             "delete from record where body is null and changed < now() - interval '1 day'",
-        ];
-        for statement in own.into_iter().chain(super::shelves::TIDY) {
+        ] {
             if let Err(error) = self.execute(statement, &[]).await {
                 tracing::debug!(%error, "the store is not tidied now");
                 return;

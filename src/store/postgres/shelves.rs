@@ -1,6 +1,7 @@
 //! [`Shelves`] in PostgreSQL.
 
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -32,7 +33,7 @@ const COUNTS: &str = "select day::text, body from usage where $1::text is null o
 
 /// Removes what has ended, and the oldest items above 256 MB of one scope, 4 GB of results, and 1 GB of each other kind. Days of
 /// statistics go after 400 days, and approvals after an hour, as each is valid for ten minutes.
-pub(super) const TIDY: [&str; 4] = [
+const TIDY: [&str; 4] = [
     "delete from shelf where expires < now()",
     "delete from shelf using ( \
         select kind, scope, key, \
@@ -45,18 +46,35 @@ pub(super) const TIDY: [&str; 4] = [
     "delete from record where kind = 'approvals' and changed < now() - interval '1 hour'",
 ];
 
+/// The time between two removals.
+const PAUSE: Duration = Duration::from_secs(60);
+
 impl Store {
-    async fn begin_count(
-        &self,
-        day: &str,
-    ) -> Result<(Transaction, Option<Vec<u8>>), StoreError> {
+    /// Removes what has ended from time to time, for as long as the store is open.
+    pub(super) fn tidy_shelves(&self) {
+        let inner = Arc::downgrade(&self.0);
+        self.spawn(async move {
+            loop {
+                tokio::time::sleep(PAUSE).await;
+                let Some(store) = inner.upgrade().map(Store) else {
+                    return;
+                };
+                for statement in TIDY {
+                    if let Err(error) = store.execute(statement, &[]).await {
+                        tracing::debug!(%error, "the store is not tidied now");
+                        break;
+                    }
+                }
+            }
+        });
+    }
+
+    async fn begin_count(&self, day: &str) -> Result<(Transaction, Option<Vec<u8>>), StoreError> {
         let transaction = Transaction::begin(self).await?;
         let connection = transaction.connection();
         let lock = "select pg_advisory_xact_lock(hashtextextended($1, 2))";
         self.limited(connection.execute(lock, &[&day])).await?;
-        let row = self
-            .limited(connection.query_opt(COUNTED, &[&day]))
-            .await?;
+        let row = self.limited(connection.query_opt(COUNTED, &[&day])).await?;
         Ok((transaction, row.map(|row| row.get(0))))
     }
 
@@ -90,9 +108,7 @@ impl Shelves for Store {
         let (store, asked) = (self.clone(), item.clone());
         let row = self.wait(async move {
             let Item { kind, scope, key } = asked;
-            store
-                .query_opt(FETCH, &[&kind.name(), &scope, &key])
-                .await
+            store.query_opt(FETCH, &[&kind.name(), &scope, &key]).await
         })?;
         let sealed: Option<Vec<u8>> = row.map(|row| row.get(0));
         Ok(sealed.and_then(|sealed| self.open(&item.context(), &sealed)))
@@ -100,7 +116,8 @@ impl Shelves for Store {
 
     fn keys_of(&self, kind: ItemKind) -> io::Result<Vec<String>> {
         let store = self.clone();
-        let keys = "select key from shelf where kind = $1 and scope = '' and expires > now() order by key";
+        let keys =
+            "select key from shelf where kind = $1 and scope = '' and expires > now() order by key";
         let rows = self.wait(async move { store.query(keys, &[&kind.name()]).await })?;
         Ok(rows.iter().map(|row| row.get(0)).collect())
     }

@@ -88,9 +88,8 @@ impl Gateway {
         let pending = self.approvals().pending();
         let mut pending = pending.map_err(|error| error.to_string())?;
         // Replicas may have their configuration at different paths.
-        let is_ours = |one: &Question| {
-            self.state.shared.is_some() || one.configuration == whole.path
-        };
+        let is_ours =
+            |one: &Question| self.state.shared.is_some() || one.configuration == whole.path;
         pending.retain(|one| one.person.is_some() && is_ours(one));
         Ok(pending)
     }

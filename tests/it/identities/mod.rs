@@ -76,7 +76,7 @@ pub(crate) fn token(setup: &Setup, arguments: &[&str]) -> String {
     made.code(0).stdout.trim().to_owned()
 }
 
-trait As {
+pub(crate) trait As {
     /// With this token.
     fn by(self, token: &str) -> Self;
 }

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 
 use super::replica;
-use crate::identities::{execute, said, token};
+use crate::identities::{As, execute, said, token};
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Postgres;
 use crate::support::script::hang;

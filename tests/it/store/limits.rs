@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::replica;
-use crate::identities::{execute, token};
+use crate::identities::{As, execute, token};
 use crate::support::postgres::Postgres;
 
 #[test]
@@ -55,7 +55,10 @@ fn requests_and_bytes_are_counted_together_too() {
             gateway.modern("tools/list", "").by(&anna).send().status == 200
         });
         let passed = passed.count() as u64;
-        assert!(passed <= most && passed * 10 >= most * 7, "{passed} of {most}");
+        assert!(
+            passed <= most && passed * 10 >= most * 7,
+            "{passed} of {most}"
+        );
     }
     let Some(database) = Postgres::database() else {
         return;

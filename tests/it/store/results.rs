@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::replica;
-use crate::identities::{said, token};
+use crate::identities::{As, said, token};
 use crate::support::gateway::{Gateway, HttpSession};
 use crate::support::postgres::{Database, Postgres};
 use crate::support::script::answer;
