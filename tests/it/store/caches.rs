@@ -59,7 +59,7 @@ fn a_replica_that_starts_finds_the_lists_of_another() {
     assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
     until("the list to be in the store", || {
         let lists = "select count(*) from shelf where kind = 'lists' and key like 'git-%'";
-        (database.run(lists) == "1").then_some(())
+        (database.run(lists) != "0").then_some(())
     });
     end(gateway);
     // A replica without a cache, whose server lists nothing in time.

@@ -43,7 +43,7 @@ fn requests_and_bytes_are_counted_together_too() {
         let Some(database) = Postgres::database() else {
             return;
         };
-        let limits = json!([{ "for": "@role:dev", "requests_per_minute": most }]);
+        let limits = json!([{ "requests_per_minute": most }]);
         let limited = || replica(&database).setting("limits", limits.clone());
         let (here, there) = (limited(), limited());
         let (first, second) = (here.serve(&[]), there.serve(&[]));
