@@ -143,6 +143,11 @@ impl AuditOptions {
 
     fn written(written: AuditEntry, report: &Report) -> Self {
         let default = Self::default();
+        // A value that cannot be read asks for the stricter one.
+        let durable = match &written.durable {
+            Err(_) => Durability::Store,
+            Ok(_) => default.durable,
+        };
         Self {
             is_on: simple_setting(written.enabled, true, report),
             arguments: setting(
@@ -153,8 +158,7 @@ impl AuditOptions {
             ),
             days: simple_setting(written.days, default.days, report),
             megabytes: simple_setting(written.megabytes, default.megabytes, report),
-            // A value that cannot be read asks for the stricter one.
-            durable: setting(written.durable, Durability::Store, Durability::text, report),
+            durable: setting(written.durable, durable, Durability::text, report),
         }
     }
 }

@@ -38,6 +38,8 @@ fn a_definition_that_another_replica_saw_first_is_the_approved_one_until_a_perso
     let first = here.serve(&[]);
     let anna = token(&here, &["anna", "--role", "dev"]);
     until_held(&first, &anna, false);
+    // What waits is shown as the last list has it.
+    drop(first);
     let second = there.serve(&[]);
     until_held(&second, &anna, true);
     assert!(!there.home().path("state/pins").exists());
@@ -50,6 +52,7 @@ fn a_definition_that_another_replica_saw_first_is_the_approved_one_until_a_perso
     terminal.shows("approved: 1");
     until_held(&second, &anna, false);
     // The definition before it is the one that differs now.
+    let first = here.serve(&[]);
     until_held(&first, &anna, true);
 }
 
