@@ -367,7 +367,7 @@ impl Approvals {
         }
     }
 
-    /// Whether there is no directory of questions yet.
+    /// Whether the directory of questions is missing.
     fn has_none(&self) -> bool {
         matches!(&self.place, Place::Directory(directory) if !directory.is_dir())
     }
