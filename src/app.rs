@@ -1,5 +1,8 @@
 //! One run of the program: builds its parts from a configuration, serves, and ends everything.
 
+mod caching;
+mod store;
+
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
@@ -9,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::approvals::Approvals;
-use crate::audit::{self, Shipped};
+use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
     SurfaceRequest, secrets_file,
@@ -18,18 +21,19 @@ use crate::downstream::{self, http};
 use crate::events::{self, Events};
 use crate::pause::Pause;
 use crate::proxy::{
-    Directories, ProcessMetric, ProcessMetrics, ProfileChoice, Progress, Proxies, Proxy, Request,
-    SURFACES, SharedFigures, SharedLists, Start, counted,
+    Directories, ProfileChoice, Progress, Proxies, Proxy, Request, SURFACES, SharedFigures,
+    SharedLists, Start, counted,
 };
 use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
 use crate::shutdown::{self, Tasks};
-use crate::store::Records;
+use crate::statistics;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
 use crate::upstream::oauth::{Place, SharedLogins};
 use crate::{telemetry, upstream};
+pub(crate) use caching::take_caches;
 use futures_util::future::join_all;
 use tokio::sync::Notify;
 
@@ -310,18 +314,20 @@ impl App {
         let is_for_many = start == Start::Serving && !request.has_one_client;
         let shared = || Arc::new(SharedLists::new(Some(&paths.cache_dir)));
         let lists = lists.or_else(|| is_for_many.then(shared));
+        let state = session.environment.state(&paths.state_dir);
+        let shared_store = state.shared.as_ref();
         let directories = Directories {
             cache: Some(paths.cache_dir.clone()),
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
             owner,
-            statistics: Some(paths.state_dir.join(STATISTICS)),
-            pins: Some(paths.state_dir.join("pins")),
+            statistics: Some(statistics::Place::of(&state, STATISTICS)),
+            pins: Some(PinHome::of(shared_store, paths.state_dir.join("pins"))),
             sharing: Some(paths.state_dir.join("sharing")),
             sandboxes: Some(paths.state_dir.join(crate::sandbox::DIRECTORY)),
             closed: closed(&paths, &session),
             audit: Some(paths.state_dir.clone()),
-            approvals: Some(Approvals::below(&paths.state_dir)),
+            approvals: Some(Approvals::of(&state)),
             pause: Some(Pause::below(&paths.state_dir)),
             tasks: Some(paths.state_dir.join("tasks.key")),
             logins: Some(logins(&paths, &session)),
@@ -560,29 +566,6 @@ impl App {
         tracer
     }
 
-    /// Sends the audit log to the store that replicas share, if there is one, and shows figures of it.
-    fn use_store(&self) {
-        let Some(store) = self.session.environment.store() else {
-            return;
-        };
-        let shipped = Arc::new(Shipped::default());
-        let directories = audit::Directories::below(&self.paths.state_dir);
-        let (tasks, counts) = (self.tasks.clone(), shipped.clone());
-        self.tasks
-            .spawn(audit::ship(directories, store.clone(), counts, tasks));
-        let figures: Arc<dyn ProcessMetrics> = Arc::new(StoreFigures {
-            store: store.clone(),
-            shipped,
-        });
-        self.proxy.metrics.extend(Arc::downgrade(&figures));
-        // For as long as the run.
-        let tasks = self.tasks.clone();
-        self.tasks.spawn(async move {
-            tasks.stopped().await;
-            drop(figures);
-        });
-    }
-
     /// Says that the audit log is not copied to stdout where a client reads that.
     fn refuse_stdout(&self) {
         if self.proxy.unscoped().config().audit_copies.stdout {
@@ -615,38 +598,6 @@ impl App {
         let closed = join_all(all.iter().map(|proxy| proxy.close()));
         tokio::join!(closed, flushed);
         tracing::debug!("everything has ended");
-    }
-}
-
-/// The figures of the store.
-#[derive(Debug)]
-struct StoreFigures {
-    store: Arc<dyn Records>,
-    shipped: Arc<Shipped>,
-}
-
-impl ProcessMetrics for StoreFigures {
-    fn all(&self) -> Vec<ProcessMetric> {
-        vec![
-            ProcessMetric {
-                name: "mcpzip_store_available",
-                help: "Whether the store that replicas share answers: 1 or 0.",
-                is_counter: false,
-                value: u64::from(self.store.fault().is_none()),
-            },
-            ProcessMetric {
-                name: "mcpzip_store_audit_lines_total",
-                help: "Lines of audit logs that the store has taken.",
-                is_counter: true,
-                value: self.shipped.lines(),
-            },
-            ProcessMetric {
-                name: "mcpzip_store_audit_failures_total",
-                help: "Attempts to send lines of audit logs to the store that failed.",
-                is_counter: true,
-                value: self.shipped.failures(),
-            },
-        ]
     }
 }
 

@@ -3,34 +3,36 @@
 //! A question is a file in a private directory below the state directory, so that a person can decide it in a
 //! command or in the daemon, which are other processes than the one that asked. Every change is made under one lock.
 //! Only the process that asked acts on a decision, and it uses a permission once.
+//!
+//! Several replicas have the questions in their store, sealed. A session that goes on at another replica uses the approval there.
 
+mod desk;
 mod watch;
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
+use std::time::SystemTime;
 
 use data_encoding::BASE32_NOPAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 use crate::config::RuleList;
-use crate::files;
 use crate::secret::random_bytes;
+use crate::store::{Kind, Records, Table};
+use desk::Desk;
 
 pub(crate) use watch::Watch;
 
 /// The time for which a question or a decision is valid, in seconds.
 pub(crate) const LIFE: u64 = 10 * 60;
 
-/// The maximum number of questions of one session, and of all.
+/// The maximum number of questions of one session, of all, and of all at several replicas.
 const MOST_OF_ONE: usize = 16;
 const MOST: usize = 128;
-
-/// The maximum size of a question's file, in bytes.
-const LARGEST: u64 = 512 * 1024;
+const MOST_OF_REPLICAS: usize = 1024;
 
 /// The maximum length of a client's name, in characters.
 const LONGEST_NAME: usize = 100;
@@ -123,12 +125,25 @@ pub(crate) enum Error {
         /// The system's error.
         source: io::Error,
     },
+    /// The store does not answer.
+    #[error("the approvals in the store cannot be read or written: {source}")]
+    Store {
+        /// The reason.
+        source: io::Error,
+    },
 }
 
-/// The questions of all sessions that use a state directory.
+/// The questions of all sessions that use a state directory, or the store of several replicas.
 #[derive(Debug, Clone)]
 pub(crate) struct Approvals {
-    directory: PathBuf,
+    place: Place,
+}
+
+/// The place of the questions.
+#[derive(Debug, Clone)]
+enum Place {
+    Directory(PathBuf),
+    Shared(Arc<dyn Records>),
 }
 
 impl Question {
@@ -209,99 +224,136 @@ impl Approvals {
     /// The questions in a state directory.
     #[must_use]
     pub(crate) fn below(state_dir: &Path) -> Self {
-        let directory = state_dir.join("approvals");
-        Self { directory }
+        Self {
+            place: Place::Directory(state_dir.join("approvals")),
+        }
+    }
+
+    /// The questions of a run: in the store if replicas share one, and otherwise below the state directory.
+    #[must_use]
+    pub(crate) fn of(state: &crate::store::State) -> Self {
+        match &state.shared {
+            None => Self::below(&state.directory),
+            Some(shared) => Self {
+                place: Place::Shared(shared.clone()),
+            },
+        }
+    }
+
+    /// Whether several replicas have them.
+    #[must_use]
+    pub(crate) fn are_shared(&self) -> bool {
+        matches!(self.place, Place::Shared(_))
     }
 
     /// Stores a question, or renews the one that is stored about the same call. Returns its id and whether it is new.
     ///
     /// # Errors
-    /// When there are too many, or the directory cannot be used.
+    /// When there are too many, or the place cannot be used.
     pub(crate) fn ask(&self, question: Question) -> Result<(String, bool), Error> {
-        let _lock = self.lock()?;
-        let known = self.read_all()?;
-        if let Some(mut same) = known.iter().find(|one| one.call == question.call).cloned() {
-            if same.state() == State::Pending {
-                same.asked = now();
-                self.write(&same)?;
+        let most = match self.are_shared() {
+            true => MOST_OF_REPLICAS,
+            false => MOST,
+        };
+        self.change(|desk| {
+            let known = desk.read_all()?;
+            if let Some(mut same) = known.iter().find(|one| one.call == question.call).cloned() {
+                if same.state() == State::Pending {
+                    same.asked = now();
+                    desk.write(&same)?;
+                }
+                return Ok((same.id, false));
             }
-            return Ok((same.id, false));
-        }
-        // Decided questions do not count.
-        let waiting = known.iter().filter(|one| one.state() == State::Pending);
-        let all = waiting.clone().count();
-        let own = waiting.filter(|one| one.session == question.session);
-        let own = own.count();
-        if own >= MOST_OF_ONE {
-            return Err(Error::TooMany(format!("{own} calls of this session")));
-        }
-        if all >= MOST {
-            return Err(Error::TooMany(format!("{all} calls")));
-        }
-        self.write(&question)?;
-        Ok((question.id, true))
+            // Decided questions do not count.
+            let waiting = known.iter().filter(|one| one.state() == State::Pending);
+            let all = waiting.clone().count();
+            let own = waiting.filter(|one| one.session == question.session);
+            let own = own.count();
+            if own >= MOST_OF_ONE {
+                return Err(Error::TooMany(format!("{own} calls of this session")));
+            }
+            if all >= most {
+                return Err(Error::TooMany(format!("{all} calls")));
+            }
+            desk.write(&question)?;
+            Ok((question.id.clone(), true))
+        })
     }
 
     /// The state of a question. A permission is used up: the next question about the same call is a new one.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// When the place cannot be used.
     pub(crate) fn take(&self, id: &str) -> Result<State, Error> {
-        let _lock = self.lock()?;
-        let Some(question) = self.read(id)? else {
-            return Ok(State::Gone);
-        };
-        let state = question.state();
-        if matches!(state, State::Allowed | State::Gone) {
-            // A permission that cannot be removed could be used twice.
-            self.remove(id)?;
+        if let Place::Shared(records) = &self.place {
+            // As long as nothing is decided, no statement is sent.
+            let table = records.all(Kind::Approvals).map_err(in_store)?;
+            let known = Desk::of(records.as_ref(), &table).read(id)?;
+            if known.is_some_and(|known| known.state() == State::Pending) {
+                return Ok(State::Pending);
+            }
         }
-        Ok(state)
+        self.change(|desk| {
+            let Some(question) = desk.read(id)? else {
+                return Ok(State::Gone);
+            };
+            let state = question.state();
+            if matches!(state, State::Allowed | State::Gone) {
+                // A permission that cannot be removed could be used twice.
+                desk.remove(id)?;
+            }
+            Ok(state)
+        })
     }
 
     /// Removes a question, with its permission if that is still unused.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// When the place cannot be used.
     pub(crate) fn withdraw(&self, id: &str) -> Result<(), Error> {
-        let _lock = self.lock()?;
-        self.remove(id)
+        self.change(|desk| desk.remove(id))
     }
 
     /// Decides on a question. The first decision counts.
     ///
     /// # Errors
-    /// When nothing waits for it any more, it was decided before, or the directory cannot be used.
+    /// When nothing waits for it any more, it was decided before, or the place cannot be used.
     pub(crate) fn decide(&self, id: &str, is_allowed: bool) -> Result<Question, Error> {
-        if !self.directory.is_dir() {
+        if self.has_none() {
             return Err(Error::Unknown(id.to_owned()));
         }
-        let _lock = self.lock()?;
-        let question = self.read(id)?.filter(|one| one.state() != State::Gone);
-        let Some(mut question) = question else {
-            return Err(Error::Unknown(id.to_owned()));
-        };
-        if let Some(made) = &question.decision {
-            let word = if made.is_allowed { "allowed" } else { "denied" };
-            let id = id.to_owned();
-            return Err(Error::Decided { id, word });
-        }
-        let time = now();
-        question.decision = Some(Decision { is_allowed, time });
-        self.write(&question)?;
-        Ok(question)
+        self.change(|desk| {
+            let question = desk.read(id)?.filter(|one| one.state() != State::Gone);
+            let Some(mut question) = question else {
+                return Err(Error::Unknown(id.to_owned()));
+            };
+            if let Some(made) = &question.decision {
+                let word = if made.is_allowed { "allowed" } else { "denied" };
+                let id = id.to_owned();
+                return Err(Error::Decided { id, word });
+            }
+            let time = now();
+            question.decision = Some(Decision { is_allowed, time });
+            desk.write(&question)?;
+            Ok(question)
+        })
     }
 
     /// The questions that wait for a decision, the oldest first.
     ///
     /// # Errors
-    /// When the directory cannot be used.
+    /// When the place cannot be used.
     pub(crate) fn pending(&self) -> Result<Vec<Question>, Error> {
-        if !self.directory.is_dir() {
+        if self.has_none() {
             return Ok(Vec::new());
         }
-        let _lock = self.lock()?;
-        let mut questions = self.read_all()?;
+        let mut questions = match &self.place {
+            Place::Directory(_) => self.change(|desk| desk.read_all())?,
+            Place::Shared(records) => {
+                let table = records.all(Kind::Approvals).map_err(in_store)?;
+                Desk::of(records.as_ref(), &table).read_all()?
+            }
+        };
         questions.retain(|one| one.state() == State::Pending);
         questions.sort_by(|a, b| (a.asked, &a.id).cmp(&(b.asked, &b.id)));
         Ok(questions)
@@ -309,92 +361,49 @@ impl Approvals {
 
     /// Reports changes of the questions from now on.
     pub(crate) fn watch(&self) -> Watch {
-        Watch::new(&self.directory)
-    }
-
-    /// Locks out other processes until the returned file is dropped.
-    fn lock(&self) -> Result<File, Error> {
-        let locked = files::create_private_directory(&self.directory).and_then(|()| {
-            let file = files::open_lock(&self.directory.join("lock"))?;
-            file.lock()?;
-            Ok(file)
-        });
-        locked.map_err(|source| self.disk(source))
-    }
-
-    /// All questions that are valid. The files of others are removed.
-    fn read_all(&self) -> Result<Vec<Question>, Error> {
-        let mut questions = Vec::new();
-        let files = fs::read_dir(&self.directory).map_err(|source| self.disk(source))?;
-        for file in files {
-            let file = file.map_err(|source| self.disk(source))?;
-            let path = file.path();
-            let is_file = file.file_type().is_ok_and(|kind| kind.is_file());
-            if !is_file || path.extension().is_none_or(|extension| extension != "json") {
-                continue;
-            }
-            let stem = path.file_stem().unwrap_or_default();
-            match self.read(&stem.to_string_lossy())? {
-                Some(question) if question.state() != State::Gone => questions.push(question),
-                // A file of a newer version stays until it is old.
-                None if !is_old(&path) => {}
-                _ => fs::remove_file(&path).map_err(|source| self.disk(source))?,
-            }
-        }
-        Ok(questions)
-    }
-
-    /// A question; `None` if there is none, or it cannot be understood.
-    fn read(&self, id: &str) -> Result<Option<Question>, Error> {
-        let Some(path) = self.path(id) else {
-            return Ok(None);
-        };
-        match files::read_regular(&path, LARGEST) {
-            Ok(bytes) => {
-                let question: Option<Question> = serde_json::from_slice(&bytes).ok();
-                Ok(question.filter(|question| question.id == id))
-            }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(self.disk(source)),
+        match &self.place {
+            Place::Directory(directory) => Watch::new(directory),
+            Place::Shared(records) => Watch::of(records.clone()),
         }
     }
 
-    fn write(&self, question: &Question) -> Result<(), Error> {
-        let path = self.path(&question.id).unwrap_or_default();
-        let json = serde_json::to_vec(question).unwrap_or_default();
-        files::replace(&path, &[&json]).map_err(|source| self.disk(source))
+    /// Whether the directory of questions is missing.
+    fn has_none(&self) -> bool {
+        matches!(&self.place, Place::Directory(directory) if !directory.is_dir())
     }
 
-    fn remove(&self, id: &str) -> Result<(), Error> {
-        match self.path(id).map(fs::remove_file) {
-            Some(Err(error)) if error.kind() != io::ErrorKind::NotFound => Err(self.disk(error)),
-            _ => Ok(()),
+    /// Changes questions, which nothing else changes meanwhile.
+    fn change<T>(&self, work: impl Fn(&Desk<'_>) -> Result<T, Error>) -> Result<T, Error> {
+        match &self.place {
+            Place::Directory(directory) => {
+                let _lock = desk::lock(directory)?;
+                work(&Desk::Directory(directory))
+            }
+            Place::Shared(records) => {
+                let mut outcome = None;
+                let change = &mut |table: &Table| {
+                    let desk = Desk::of(records.as_ref(), table);
+                    let done = work(&desk);
+                    let changes = match &done {
+                        Ok(_) => desk.into_changes(),
+                        Err(_) => Vec::new(),
+                    };
+                    outcome = Some(done);
+                    changes
+                };
+                records.change(Kind::Approvals, change).map_err(in_store)?;
+                outcome.expect("the change was made")
+            }
         }
     }
+}
 
-    /// The file of a question; `None` for an invalid id, so that no text leads out of the directory.
-    fn path(&self, id: &str) -> Option<PathBuf> {
-        let is_id = id.len() == 8
-            && id
-                .bytes()
-                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
-        is_id.then(|| self.directory.join(format!("{id}.json")))
-    }
-
-    fn disk(&self, source: io::Error) -> Error {
-        let path = self.directory.clone();
-        Error::Disk { path, source }
-    }
+fn in_store(source: io::Error) -> Error {
+    Error::Store { source }
 }
 
 fn new_id() -> String {
     BASE32_NOPAD.encode(&random_bytes::<5>()).to_lowercase()
-}
-
-fn is_old(path: &Path) -> bool {
-    let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
-    let age = modified.ok().and_then(|time| time.elapsed().ok());
-    age.is_some_and(|age| age > Duration::from_secs(LIFE))
 }
 
 fn now() -> u64 {
@@ -404,7 +413,10 @@ fn now() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::files;
 
     fn question(session: &str, arguments: &str) -> Question {
         Question::about(session, ("files", "write"), "as it is", arguments)
@@ -467,14 +479,16 @@ mod tests {
             let time = now().saturating_add_signed(shift);
             old.asked = time;
             old.decision = is_allowed.map(|is_allowed| Decision { is_allowed, time });
-            files::create_private_directory(&approvals.directory).unwrap();
-            approvals.write(&old).unwrap();
+            let place = directory.path().join("approvals");
+            files::create_private_directory(&place).unwrap();
+            let desk = Desk::Directory(&place);
+            desk.write(&old).unwrap();
             assert_eq!(approvals.take(&old.id).unwrap(), State::Gone, "{old:?}");
-            approvals.write(&old).unwrap();
+            desk.write(&old).unwrap();
             let refused = approvals.decide(&old.id, true).unwrap_err();
             assert!(refused.to_string().contains("ten minutes"), "{refused}");
             assert_eq!(approvals.pending().unwrap(), []);
-            assert!(!approvals.path(&old.id).unwrap().exists());
+            assert!(!place.join(format!("{}.json", old.id)).exists());
         }
     }
 
@@ -521,7 +535,8 @@ mod tests {
             assert!(approvals.decide(wrong, true).is_err(), "{wrong}");
             assert_eq!(approvals.take(wrong).unwrap(), State::Gone);
         }
-        let path = approvals.path(&id).unwrap();
+        let place = directory.path().join("approvals");
+        let path = place.join(format!("{id}.json"));
         let text = fs::read_to_string(&path).unwrap();
         for text in [
             text.replacen('{', r#"{"newer":1,"#, 1),
@@ -536,9 +551,9 @@ mod tests {
         {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(mode(&approvals.directory), 0o700);
+            assert_eq!(mode(&place), 0o700);
             approvals.ask(question("c", "{}")).unwrap();
-            let files = fs::read_dir(&approvals.directory).unwrap();
+            let files = fs::read_dir(&place).unwrap();
             for file in files
                 .map(|file| file.unwrap().path())
                 .filter(|file| *file != path)

@@ -60,6 +60,8 @@ pub(crate) enum Kind {
     Session,
     /// A daemon started or ended, or got an order by its control interface.
     Daemon,
+    /// The store of several replicas was updated, does not answer, or answers again.
+    Store,
     /// An event of the log itself.
     Log,
 }
@@ -114,7 +116,7 @@ pub(crate) struct Event<'a> {
 
 impl Kind {
     /// All kinds.
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Call,
         Self::Refusal,
         Self::Prompt,
@@ -129,11 +131,12 @@ impl Kind {
         Self::Finding,
         Self::Session,
         Self::Daemon,
+        Self::Store,
         Self::Log,
     ];
 
     /// The names of all kinds as they stand in the log, without quotes.
-    pub(crate) fn names() -> [&'static str; 15] {
+    pub(crate) fn names() -> [&'static str; 16] {
         Self::ALL.map(|kind| kind.json().trim_matches('"'))
     }
 
@@ -155,6 +158,7 @@ impl Kind {
             Self::Finding => "\"finding\"",
             Self::Session => "\"session\"",
             Self::Daemon => "\"daemon\"",
+            Self::Store => "\"store\"",
             Self::Log => "\"log\"",
         }
     }

@@ -7,7 +7,8 @@
 //! its head, is stored in another directory, from which it can be copied off the machine. `verify` compares the two.
 //!
 //! A line is written before the answer that it describes, and synced within a second. A killed process loses nothing; a
-//! power failure loses at most that second.
+//! power failure loses at most that second. With `audit.durable` `"store"`, the line is committed in the store of several replicas before
+//! the answer, too (`shipping.rs`).
 
 mod chain;
 mod check;
@@ -26,7 +27,7 @@ mod writer;
 pub(crate) use event::{Event, Kind, Outcome};
 pub(crate) use reader::{Filter, Line, Reader};
 pub(crate) use retention::delete_before;
-pub(crate) use shipping::{Shipped, ship};
+pub(crate) use shipping::{Shipping, ship};
 pub(crate) use verify::verify;
 
 use std::io;
@@ -37,7 +38,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::config::{AuditCopies, AuditOptions, AuditedArguments};
+use crate::config::{AuditCopies, AuditOptions, AuditedArguments, Durability};
 #[cfg(test)]
 use crate::day::Day;
 use crate::shutdown::Tasks;
@@ -59,6 +60,15 @@ pub(crate) struct Audit {
     options: AuditOptions,
     writer: Mutex<State>,
     copies: Copies,
+    /// The way of lines to the store, if this run sends them there.
+    shipping: Option<Arc<Shipping>>,
+}
+
+/// A line that must be in the store before its call is answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    chain: String,
+    number: u64,
 }
 
 /// The directories of the log.
@@ -80,10 +90,21 @@ struct State {
 
 /// An event could not be written to the audit log.
 #[derive(Debug, thiserror::Error)]
-#[error("the audit log in `{}` cannot be written", .directory.display())]
-pub(crate) struct Error {
-    directory: PathBuf,
-    source: io::Error,
+pub(crate) enum Error {
+    /// Not to its file.
+    #[error("the audit log in `{}` cannot be written", .directory.display())]
+    File {
+        /// The directory of the chains.
+        directory: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// Not to the store.
+    #[error("the audit log cannot be committed in the store, as `audit.durable` asks for")]
+    Store {
+        /// The reason.
+        source: io::Error,
+    },
 }
 
 /// The line of an event of the log itself.
@@ -117,10 +138,14 @@ impl Audit {
         options: AuditOptions,
         copies: &AuditCopies,
         is_stdout_free: &Arc<AtomicBool>,
+        shipping: Option<Arc<Shipping>>,
         tasks: &Tasks,
     ) -> Arc<Self> {
         let copies = Copies::new(copies, is_stdout_free, tasks);
-        let audit = Arc::new(Self::with_copies(directories, options, copies));
+        let audit = Arc::new(Self {
+            shipping,
+            ..Self::with_copies(directories, options, copies)
+        });
         audit.copies.start();
         audit.sync_each_second(tasks);
         audit
@@ -132,6 +157,7 @@ impl Audit {
             options,
             writer: Mutex::default(),
             copies,
+            shipping: None,
         }
     }
 
@@ -159,8 +185,23 @@ impl Audit {
     /// # Errors
     /// When it cannot be written. The call must then not be answered as if it were logged. The next event says how many
     /// are missing.
-    pub(crate) fn record(&self, event: &Event<'_>) -> Result<(), Error> {
+    pub(crate) fn record(&self, event: &Event<'_>) -> Result<Option<Written>, Error> {
         self.finish(self.prepare(event), event)
+    }
+
+    /// Waits until a line is in the store, if it must be there.
+    ///
+    /// # Errors
+    /// When it does not get there in time. The call must not be answered then.
+    pub(crate) async fn committed(&self, written: Option<Written>) -> Result<(), Error> {
+        let Some(written) = written else {
+            return Ok(());
+        };
+        let committed = match &self.shipping {
+            Some(shipping) => shipping.committed(&written).await,
+            None => shipping::nowhere(),
+        };
+        committed.map_err(|source| Error::Store { source })
     }
 
     /// The part of an event's line that does not depend on its outcome. Other work before the line is written is done here,
@@ -175,19 +216,32 @@ impl Audit {
         event.beginning(self.options.arguments, spent.unwrap_or_default())
     }
 
-    /// Appends the event whose line begins with `prepared`, as [`Audit::record`] does.
+    /// Appends the event whose line begins with `prepared`, as [`Audit::record`] does. Returns the line if it must be in the store.
     ///
     /// # Errors
     /// As [`Audit::record`].
-    pub(crate) fn finish(&self, prepared: String, event: &Event<'_>) -> Result<(), Error> {
+    pub(crate) fn finish(
+        &self,
+        prepared: String,
+        event: &Event<'_>,
+    ) -> Result<Option<Written>, Error> {
         let mut state = self.writer.lock();
         let written = self.append(&mut state, event.ending(prepared));
         if let Err(source) = written {
             state.lost += 1;
             let directory = self.directories.chains.clone();
-            return Err(Error { directory, source });
+            return Err(Error::File { directory, source });
         }
-        Ok(())
+        Ok(self.must_be_in_store().then(|| {
+            let writer = state.writer.as_ref();
+            let place = writer.map(|writer| (writer.name().to_owned(), writer.number()));
+            let (chain, number) = place.unwrap_or_default();
+            Written { chain, number }
+        }))
+    }
+
+    fn must_be_in_store(&self) -> bool {
+        self.options.durable == Durability::Store
     }
 
     /// Checks before an action that its event can be written: the log is open, and after an event that could not be
@@ -197,6 +251,14 @@ impl Audit {
     /// When the log cannot be written.
     pub(crate) fn ready(&self) -> Result<(), Error> {
         let mut state = self.writer.lock();
+        if self.must_be_in_store() {
+            let shipping = self.shipping.as_ref();
+            let ready = shipping.map_or_else(shipping::nowhere, |shipping| shipping.ready());
+            if let Err(source) = ready {
+                state.lost += 1;
+                return Err(Error::Store { source });
+            }
+        }
         let is_ready = match (&state.writer, state.lost) {
             (Some(_), 0) => Ok(()),
             (None, 0) => self.writer_of(&mut state).map(drop),
@@ -209,7 +271,7 @@ impl Audit {
             // The refused action has no line.
             state.lost += 1;
             let directory = self.directories.chains.clone();
-            Error { directory, source }
+            Error::File { directory, source }
         })
     }
 

@@ -3,7 +3,9 @@
 //! The chains are the spool: a line is in its file before a call is answered, and is sent within seconds. A file next to them has the
 //! place up to which each file was sent. Lines that were sent before that place was written are sent again, and the store keeps one.
 //!
-//! *Never*: delays a call; removes or changes a line.
+//! A call whose line must be in the store waits for the next statement, which takes the lines of all calls that wait.
+//!
+//! *Never*: delays a call that does not ask for that; removes or changes a line.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +13,14 @@ use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
 use serde::{Deserialize, Serialize};
+use tokio::sync::{Notify, watch};
 
-use super::Directories;
 use super::chain::{self, Mark};
+use super::{Directories, Written};
 use crate::files;
 use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
@@ -28,6 +31,9 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The time for the last lines at the end of a run.
 const LAST: Duration = Duration::from_secs(2);
+
+/// The longest wait for a line to be in the store.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The most lines, and about the most bytes, of one statement.
 const LINES: usize = 500;
@@ -40,7 +46,7 @@ const FILE: &str = "sent.json";
 const LARGEST: u64 = 16 * 1024 * 1024;
 
 /// How far the lines were sent.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Default, Clone, Serialize, Deserialize)]
 struct Sent {
     /// The id of this state directory among those of other replicas.
     origin: String,
@@ -51,19 +57,58 @@ struct Sent {
 /// Lines of one file that were not sent yet.
 struct Batch {
     file: String,
+    /// The name of the chain in this state directory.
+    chain: String,
     /// The place after them.
     place: u64,
     lines: Vec<AuditLine>,
 }
 
-/// The counts of a run.
-#[derive(Debug, Default)]
-pub(crate) struct Shipped {
+/// The way of lines from the files to the store.
+#[derive(Debug)]
+pub(crate) struct Shipping {
+    store: Arc<dyn Records>,
     lines: AtomicU64,
     failures: AtomicU64,
+    /// Lines wait that must be in the store.
+    wanted: Notify,
+    progress: watch::Sender<Progress>,
 }
 
-impl Shipped {
+/// The state of the way.
+#[derive(Debug, Default)]
+struct Progress {
+    /// Whether lines are sent in this run.
+    is_running: bool,
+    /// The number of the current or last attempt, and of the last one that failed, with its reason.
+    attempt: u64,
+    failed: Option<(u64, String)>,
+    /// The last line of each chain that is in the store.
+    places: BTreeMap<String, u64>,
+    /// The chain with lines that are waited for.
+    own: Option<String>,
+}
+
+/// The reason why a run has no way to the store.
+pub(super) fn nowhere() -> io::Result<()> {
+    Err(io::Error::other(
+        "only `mcpzip serve --http` with a `store` sends the log there",
+    ))
+}
+
+impl Shipping {
+    /// The way to `store`; nothing is sent before [`ship`] runs.
+    #[must_use]
+    pub(crate) fn new(store: Arc<dyn Records>) -> Arc<Self> {
+        Arc::new(Self {
+            store,
+            lines: AtomicU64::new(0),
+            failures: AtomicU64::new(0),
+            wanted: Notify::new(),
+            progress: watch::Sender::new(Progress::default()),
+        })
+    }
+
     /// The lines that the store has from this run.
     pub(crate) fn lines(&self) -> u64 {
         self.lines.load(Ordering::Relaxed)
@@ -73,26 +118,74 @@ impl Shipped {
     pub(crate) fn failures(&self) -> u64 {
         self.failures.load(Ordering::Relaxed)
     }
+
+    /// Checks before a call that its line can be committed, as far as that is known.
+    pub(super) fn ready(&self) -> io::Result<()> {
+        if !self.progress.borrow().is_running {
+            return nowhere();
+        }
+        match self.store.fault() {
+            None => Ok(()),
+            Some(fault) => Err(io::Error::new(io::ErrorKind::NotConnected, fault)),
+        }
+    }
+
+    /// Waits until a line is in the store. An attempt that begins after this call and fails ends the wait.
+    pub(super) async fn committed(&self, line: &Written) -> io::Result<()> {
+        let mut progress = self.progress.subscribe();
+        let mut before = 0;
+        self.progress.send_if_modified(|progress| {
+            before = progress.attempt;
+            progress.own = Some(line.chain.clone());
+            false
+        });
+        self.wanted.notify_one();
+        let is_over = |progress: &Progress| {
+            let known = progress.places.get(&line.chain);
+            let failed = progress.failed.as_ref();
+            known.is_some_and(|known| *known >= line.number)
+                || failed.is_some_and(|(attempt, _)| *attempt > before)
+        };
+        let Ok(over) = tokio::time::timeout(PATIENCE, progress.wait_for(is_over)).await else {
+            return Err(io::ErrorKind::TimedOut.into());
+        };
+        let over = over.map_err(io::Error::other)?;
+        if over
+            .places
+            .get(&line.chain)
+            .is_some_and(|known| *known >= line.number)
+        {
+            return Ok(());
+        }
+        let reason = over.failed.as_ref().map(|(_, reason)| reason.clone());
+        Err(io::Error::other(reason.unwrap_or_default()))
+    }
 }
 
-/// Sends lines to `store` until the run ends.
-pub(crate) async fn ship(
-    directories: Directories,
-    store: Arc<dyn Records>,
-    shipped: Arc<Shipped>,
-    tasks: Tasks,
-) {
+/// Sends lines to the store until the run ends: within half a second, and at once where a call waits for it.
+pub(crate) async fn ship(directories: Directories, shipping: Arc<Shipping>, tasks: Tasks) {
+    shipping
+        .progress
+        .send_modify(|progress| progress.is_running = true);
+    let mut spool = Spool::default();
     loop {
-        let ends = tokio::time::timeout(LOOK, tasks.stopped()).await.is_ok();
-        let all = send_all(&directories, &store, &shipped, &tasks);
+        let ends = tokio::select! {
+            () = tokio::time::sleep(LOOK) => false,
+            () = shipping.wanted.notified() => false,
+            () = tasks.stopped() => true,
+        };
+        let all = send_all(&directories, &shipping, &tasks, &mut spool);
         if ends {
             // The rest is sent by the next run.
             let _ = tokio::time::timeout(LAST, all).await;
             return;
         }
         if let Err(error) = all.await {
+            shipping.progress.send_modify(|progress| {
+                progress.failed = Some((progress.attempt, error.to_string()));
+            });
             // One line per outage.
-            if shipped.failures.fetch_add(1, Ordering::Relaxed) == 0 {
+            if shipping.failures.fetch_add(1, Ordering::Relaxed) == 0 {
                 tracing::warn!(%error, "lines of the audit log wait for the store");
             } else {
                 tracing::debug!(%error, "lines of the audit log wait for the store");
@@ -101,32 +194,65 @@ pub(crate) async fn ship(
     }
 }
 
+/// The places in memory, which are written from time to time. Lines behind a place that was not written are sent again.
+#[derive(Debug, Default)]
+struct Spool {
+    sent: Option<Sent>,
+    written: Option<Instant>,
+}
+
 async fn send_all(
     directories: &Directories,
-    store: &Arc<dyn Records>,
-    shipped: &Shipped,
+    shipping: &Shipping,
     tasks: &Tasks,
+    spool: &mut Spool,
 ) -> io::Result<()> {
+    let ended = || io::Error::from(io::ErrorKind::Interrupted);
     loop {
-        let spool = directories.clone();
-        let read = tasks.spawn_blocking(move || next(&spool));
-        let read = read
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))?;
-        let Some((mut sent, batch)) = read else {
-            return Ok(());
-        };
-        let count = batch.lines.len() as u64;
-        if count > 0 {
-            store.write_audit(batch.lines).await?;
+        let mut own = None;
+        shipping.progress.send_modify(|progress| {
+            progress.attempt += 1;
+            own.clone_from(&progress.own);
+        });
+        let (of, known) = (directories.clone(), spool.sent.take());
+        let read = tasks.spawn_blocking(move || {
+            let sent = known.map_or_else(|| read(&of), Ok)?;
+            next(&of, sent, own.as_deref())
+        });
+        let (mut sent, batch) = read.await.unwrap_or_else(|_| Err(ended()))?;
+        let is_last = batch.is_none();
+        if let Some(Batch {
+            file,
+            chain,
+            place,
+            lines,
+        }) = batch
+        {
+            let count = lines.len() as u64;
+            let last = lines.iter().map(|line| line.place.unsigned_abs()).max();
+            if count > 0 {
+                // A failure leaves the places to be read again.
+                shipping.store.write_audit(lines).await?;
+            }
+            shipping.lines.fetch_add(count, Ordering::Relaxed);
+            sent.places.insert(file, place);
+            shipping.progress.send_modify(|progress| {
+                let known = progress.places.entry(chain).or_default();
+                *known = (*known).max(last.unwrap_or_default());
+            });
+            spool.written.get_or_insert_with(Instant::now);
         }
-        shipped.lines.fetch_add(count, Ordering::Relaxed);
-        sent.places.insert(batch.file, batch.place);
-        let spool = directories.clone();
-        let written = tasks.spawn_blocking(move || write(&spool, &sent));
-        written
-            .await
-            .unwrap_or_else(|_| Err(io::ErrorKind::Interrupted.into()))?;
+        let is_due = spool.written.is_some_and(|since| since.elapsed() > LOOK);
+        if is_due || is_last && spool.written.is_some() && tasks.stop().is_cancelled() {
+            let (of, now) = (directories.clone(), sent.clone());
+            let written = tasks.spawn_blocking(move || write(&of, &now));
+            written.await.unwrap_or_else(|_| Err(ended()))?;
+            spool.written = None;
+        }
+        spool.sent = Some(sent);
+        if is_last {
+            return Ok(());
+        }
     }
 }
 
@@ -154,12 +280,17 @@ fn write(directories: &Directories, sent: &Sent) -> io::Result<()> {
     files::replace(&file(directories), &[&serde_json::to_vec(sent)?])
 }
 
-/// The next lines that were not sent. `None` if all were.
-fn next(directories: &Directories) -> io::Result<Option<(Sent, Batch)>> {
-    let mut sent = read(directories)?;
+/// The next lines that were not sent, those of chain `own` first. `None` if all were.
+fn next(
+    directories: &Directories,
+    mut sent: Sent,
+    own: Option<&str>,
+) -> io::Result<(Sent, Option<Batch>)> {
     let mut there = BTreeMap::new();
     let mut found = None;
-    for (name, path) in chain::chains(&directories.chains)? {
+    let mut chains = chain::chains(&directories.chains)?;
+    chains.sort_by_key(|(name, _)| own != Some(name.as_str()));
+    for (name, path) in chains {
         for (segment, path) in chain::segments(&path)? {
             let key = format!("{name}/{}", path.file_name().unwrap_or_default().display());
             let place = sent.places.get(&key).copied().unwrap_or(0);
@@ -168,8 +299,9 @@ fn next(directories: &Directories) -> io::Result<Option<(Sent, Batch)>> {
                 let chain = format!("{}/{name}", sent.origin);
                 let (lines, place) = lines(&path, place, &chain, &segment.day.to_string())?;
                 let is_news = Some(&place) != there.get(&key);
-                found = is_news.then_some(Batch {
+                found = is_news.then(|| Batch {
                     file: key,
+                    chain: name.clone(),
                     place,
                     lines,
                 });
@@ -178,7 +310,7 @@ fn next(directories: &Directories) -> io::Result<Option<(Sent, Batch)>> {
     }
     // Files that were removed since.
     sent.places = there;
-    Ok(found.map(|batch| (sent, batch)))
+    Ok((sent, found))
 }
 
 /// The complete lines of a file after a place, as many as fit into a statement, and the place after them.

@@ -187,6 +187,16 @@ impl Writer {
         Ok(self.unhashed.insert(line))
     }
 
+    /// The name of the chain.
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of the last line.
+    pub(super) fn number(&self) -> u64 {
+        self.last.number + u64::from(self.unhashed.is_some())
+    }
+
     /// Hashes the last line, if that was not done yet. Returns its buffer for the next one.
     pub(super) fn settle(&mut self) -> Option<String> {
         let line = self.unhashed.take()?;

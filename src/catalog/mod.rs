@@ -36,7 +36,7 @@ pub(crate) use entries::{Entries, Entry, Kind};
 pub(crate) use failures::{Failure, Failures};
 pub(crate) use lists::Lists;
 pub(crate) use names::{Resolution, fold};
-pub(crate) use pins::{Change, ChangeKind, Pending, Pins};
+pub(crate) use pins::{Change, ChangeKind, Pending, PinHome, Pins};
 pub use server_tools::Listed;
 pub(crate) use server_tools::{ReadError, ServerTools, ToolEntry};
 

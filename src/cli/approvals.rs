@@ -77,7 +77,7 @@ pub(super) async fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let approvals = Approvals::below(&paths.state_dir);
+    let approvals = Approvals::of(&environment.state(&paths.state_dir));
     match arguments.command.as_ref().unwrap_or(&Command::List) {
         Command::List => list(&approvals, output),
         Command::Allow(allowed) => allow(allowed, &approvals, paths, environment, output).await,

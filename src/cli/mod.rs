@@ -642,7 +642,10 @@ impl Live {
     ) -> Result<(), Exit> {
         let environment = match &self {
             Self::Status(_) => store::attach(&paths, environment, store::Opening::Look).await?,
-            _ => environment,
+            Self::Approve(_) | Self::Reject(_) => {
+                store::attach(&paths, environment, store::Opening::Use).await?
+            }
+            Self::Shared(_) => environment,
         };
         let session = SessionEnv::here(environment);
         // The log of a command is that of its own process.
@@ -731,17 +734,33 @@ impl Files {
             Self::Disable(arguments) => remove::run_disable(&arguments, &entries),
             Self::List(_) => list::run(paths, environment, output),
             Self::Config(command) => config::run(&command, paths, environment, output),
-            Self::Rules(command) => rules::run(&command, paths, environment, output),
-            Self::Approvals(command) => approvals::run(&command, paths, environment, output).await,
+            Self::Rules(command) => {
+                let opening = store::Opening::Look;
+                let environment = store::attach(paths, environment.clone(), opening).await?;
+                rules::run(&command, paths, &environment, output)
+            }
+            Self::Approvals(command) => {
+                let opening = store::Opening::Use;
+                let environment = store::attach(paths, environment.clone(), opening).await?;
+                approvals::run(&command, paths, &environment, output).await
+            }
             Self::Token(command) => {
                 let opening = store::Opening::Use;
                 let environment = store::attach(paths, environment.clone(), opening).await?;
                 identity_token::run(command, paths, &environment, output).await
             }
             Self::Store(command) => store::run(&command, paths, environment, output).await,
-            Self::Stats(arguments) => stats::run(&arguments, paths, environment, output),
+            Self::Stats(arguments) => {
+                let opening = store::Opening::Use;
+                let environment = store::attach(paths, environment.clone(), opening).await?;
+                stats::run(&arguments, paths, &environment, output)
+            }
             Self::Audit(arguments) => audit::run(*arguments, paths, environment, output),
-            Self::Gain(arguments) => gain::run(arguments, paths, environment, output),
+            Self::Gain(arguments) => {
+                let opening = store::Opening::Use;
+                let environment = store::attach(paths, environment.clone(), opening).await?;
+                gain::run(arguments, paths, &environment, output)
+            }
             Self::Logs(arguments) => logs::run(&arguments, paths, environment, output),
             Self::Healthcheck(arguments) => {
                 healthcheck::run(arguments, paths, environment, output).await

@@ -72,7 +72,7 @@ impl Recorder {
         let (tasks, is_stdout_free) = (Tasks::new(), Arc::default());
         let directories = Directories::below(&self.state_dir);
         let (options, copies) = (self.config.audit, &self.config.audit_copies);
-        let audit = Audit::start(directories, options, copies, &is_stdout_free, &tasks);
+        let audit = Audit::start(directories, options, copies, &is_stdout_free, None, &tasks);
         if let Err(error) = audit.record(&event) {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             let cause = cause.unwrap_or_default();

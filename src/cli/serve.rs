@@ -13,7 +13,7 @@ use super::output::Output;
 use super::profile_option::ProfileOption;
 use super::store;
 use super::ui::options;
-use crate::app::{App, request_of};
+use crate::app::{App, request_of, take_caches};
 use crate::clients::{Choice, Import, Origin as ImportOrigin, Wanted};
 use crate::config::{
     self, Config, DaemonMode, DaemonOptions, EntryError, Environment, HttpOptions, ListenAddress,
@@ -260,6 +260,8 @@ pub(super) async fn run(
         true => apart(|| store::attach(&paths, environment, store::Opening::Serve)).await?,
         false => environment,
     };
+    // Nothing else runs yet.
+    take_caches(&paths, &environment);
     let env = SessionEnv::here(environment);
     let shared = if arguments.may_share() {
         let (surface, profile) = (
@@ -342,7 +344,7 @@ fn window(app: &App, flags: &PathFlags) -> Arc<Gateway> {
             .collect(),
         options: options(flags),
     };
-    Gateway::new(opening, app.paths().state_dir.clone())
+    Gateway::new(opening, session.environment.state(&app.paths().state_dir))
 }
 
 async fn serve(

@@ -10,7 +10,7 @@ use super::output::{Output, faint};
 use crate::app::STATISTICS;
 use crate::config::{BUILT_IN_SERVER, Config, Environment, Paths};
 use crate::day::{Day, since};
-use crate::statistics::{Row, load};
+use crate::statistics::{Place, Row};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -31,8 +31,10 @@ pub(super) fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
-    let history =
-        load(&paths.state_dir.join(STATISTICS), arguments.since).context("nothing can be shown")?;
+    let place = Place::of(&environment.state(&paths.state_dir), STATISTICS);
+    let history = place
+        .load(arguments.since)
+        .context("nothing can be shown")?;
     let total = history.total();
     if let Some(name) = &arguments.server
         && total.rows(Some(name)).is_empty()

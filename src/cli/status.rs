@@ -47,7 +47,7 @@ pub(super) async fn run(app: &App, output: &Output) -> Result<(), Exit> {
     let identities = Identities::of(&config, &environment.state(&app.paths().state_dir));
     let store = StoreState::of(app.paths(), environment).await;
     let audit = AuditLog::of(app).await;
-    let calls = Approvals::below(&app.paths().state_dir).pending();
+    let calls = Approvals::of(&environment.state(&app.paths().state_dir)).pending();
     let calls = calls.map_or(0, |calls| calls.len());
     let paused = Pause::below(&app.paths().state_dir).state();
     if output.is_json() {

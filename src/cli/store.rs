@@ -40,7 +40,7 @@ Examples:
   mcpzip store check --json"
     )]
     Check,
-    /// Write a copy of tokens, people, keys and logins; secrets in it stay encrypted
+    /// Write a copy of tokens, people, keys, logins, approved tools and statistics; secrets in it stay encrypted
     #[command(after_help = "Examples:
   mcpzip store export store.jsonl
   mcpzip store export - | gpg -e -r backup > store.gpg
@@ -404,6 +404,10 @@ mod kind {
                     format!("{count} keys and logins were sealed with a key that is not set here"),
                 ),
             }
+            for (kind, count) in &contents.kept {
+                output.row(kind, format!("{count} kept for a time"));
+            }
+            output.row("statistics", format!("{} days", contents.usage_days));
         }
         for one in replicas.iter() {
             let seen = format!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::error::EntryError;
-use super::options::AuditedArguments;
+use super::options::{AuditedArguments, Durability};
 use super::reader::{At, Read, Report};
 use super::sections::AuditEntry;
 use super::{Collector, setting, simple_setting};
@@ -19,6 +19,8 @@ pub(crate) struct AuditOptions {
     pub days: u32,
     /// The size of all files together, in megabytes, above which the oldest ones are removed.
     pub megabytes: u32,
+    /// Where a line is before its call is answered.
+    pub durable: Durability,
 }
 
 /// The targets of copies of the lines.
@@ -101,6 +103,7 @@ impl Default for AuditOptions {
             arguments: AuditedArguments::default(),
             days: 30,
             megabytes: 200,
+            durable: Durability::File,
         }
     }
 }
@@ -140,6 +143,11 @@ impl AuditOptions {
 
     fn written(written: AuditEntry, report: &Report) -> Self {
         let default = Self::default();
+        // A value that cannot be read asks for the stricter one.
+        let durable = match &written.durable {
+            Err(_) => Durability::Store,
+            Ok(_) => default.durable,
+        };
         Self {
             is_on: simple_setting(written.enabled, true, report),
             arguments: setting(
@@ -150,6 +158,7 @@ impl AuditOptions {
             ),
             days: simple_setting(written.days, default.days, report),
             megabytes: simple_setting(written.megabytes, default.megabytes, report),
+            durable: setting(written.durable, durable, Durability::text, report),
         }
     }
 }

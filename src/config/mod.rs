@@ -127,9 +127,9 @@ pub(crate) use network::{Network, NoCertificates};
 pub(crate) use oauth::{Grant, HeadersCommand, OAuth, PrivateKey};
 pub(crate) use openapi::{DescriptionLocation, OpenApi, OperationPattern};
 pub(crate) use options::{
-    AuditedArguments, Credentials, Duplicates, Era, Exposure, HealthCheck, IdleBounds, IdleTimeout,
-    LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds, Placement,
-    ResultForm, Scope, SearchOptions, Share, Trust, log_level,
+    AuditedArguments, Credentials, Duplicates, Durability, Era, Exposure, HealthCheck, IdleBounds,
+    IdleTimeout, LOG_FORMATS, LOG_LEVELS, Lifetime, LogFormat, Origin, OwnExposure, OwnIdleBounds,
+    Placement, ResultForm, Scope, SearchOptions, Share, Trust, log_level,
 };
 pub(crate) use package::{Ecosystem, PackageRun};
 pub(crate) use paths::{PathFlags, Paths, is_inline, older_config_file};

@@ -20,6 +20,18 @@ impl Config {
                 && (before.servers.keys().any(is_gone) || rules.0 != rules.1)
     }
 
+    /// A text that is another one once results that were stored before must not be read any more. `None` if none may be read.
+    #[must_use]
+    pub(crate) fn results_scope(&self) -> Option<String> {
+        if self.servers.is_empty() {
+            return None;
+        }
+        let is_narrowed = !self.profile_rules.is_empty() || !self.role_profiles.is_empty();
+        let servers = is_narrowed.then(|| self.servers.keys().collect::<Vec<_>>());
+        let (rules, roles) = (&self.profile_rules, &self.role_profiles);
+        Some(format!("{rules:?} {roles:?} {servers:?}"))
+    }
+
     /// The names of the profiles that a session gets: all that are named, that of its client, and those of its directories.
     #[must_use]
     pub(crate) fn profiles_of(&self, request: ProfileRequest<'_>) -> Vec<String> {

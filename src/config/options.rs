@@ -280,6 +280,34 @@ pub(crate) enum Lifetime {
     For(Duration),
 }
 
+/// Where a line of the audit log is before the call that it describes is answered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// In a file; it is sent to the store of several replicas within seconds.
+    #[default]
+    File,
+    /// Committed in that store.
+    Store,
+}
+
+impl Durability {
+    /// Reads the word for it.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        match word {
+            "file" => Some(Self::File),
+            "store" => Some(Self::Store),
+            _ => None,
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::File => "\"file\"".to_owned(),
+            Self::Store => "\"store\"".to_owned(),
+        }
+    }
+}
+
 /// The form of a call's arguments in a line of the audit log.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum AuditedArguments {

@@ -16,8 +16,8 @@ use super::scripts::script_tools;
 use super::surface::{READ_TOOL, SURFACES, surface_name};
 use super::tls::{TLS, TlsEntry, tls};
 use super::{
-    AuditedArguments, DaemonMode, Duplicates, Grant, LOG_FORMATS, Lifetime, LogFormat, Provider,
-    ReadTool, ResultForm, ScriptTools, SearchOptions, Surface,
+    AuditedArguments, DaemonMode, Duplicates, Durability, Grant, LOG_FORMATS, Lifetime, LogFormat,
+    Provider, ReadTool, ResultForm, ScriptTools, SearchOptions, Surface,
 };
 
 /// `/// doc`, then `key: Read<Type> = reader, value;`, with a default behind the value if there is one. The fault of a key that is
@@ -253,6 +253,8 @@ section! {
         days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
         /// The size of all files together above which the oldest ones are removed.
         megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
+        /// Where a line is before its call is answered: in a `file` that is sent to `store` within seconds, or committed in `store`, which costs each call some milliseconds and refuses calls while the store does not answer.
+        durable: Read<Durability> = durability, Value::Words(&["file", "store"]), "file";
         /// The targets of a copy of each line: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
         to: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// The syslog server: the path of a socket, or a `host:port` that takes UDP; the system's own without this key.
@@ -357,6 +359,11 @@ fn provider(field: &Field<'_>) -> Result<Provider, At<EntryError>> {
 fn audited_arguments(field: &Field<'_>) -> Result<AuditedArguments, At<EntryError>> {
     let arguments = field.word().and_then(AuditedArguments::parse);
     arguments.ok_or_else(|| field.wrong("\"none\", \"hash\" or \"redacted\""))
+}
+
+fn durability(field: &Field<'_>) -> Result<Durability, At<EntryError>> {
+    let durability = field.word().and_then(Durability::parse);
+    durability.ok_or_else(|| field.wrong("\"file\" or \"store\""))
 }
 
 fn duplicates(field: &Field<'_>) -> Result<Duplicates, At<EntryError>> {

@@ -73,6 +73,7 @@ impl Records {
                     config.audit,
                     &config.audit_copies,
                     &is_stdout_free,
+                    None,
                     &self.tasks,
                 ),
             });

@@ -23,7 +23,7 @@ use crate::tool::ServerName;
 use bucket::Bucket;
 use places::{Place, Places};
 use quotas::{Period, Quotas};
-use shared::Shares;
+use shared::{AT_CALLS, Counted, Shares};
 
 /// The most identities that the figures name.
 const MOST_PEOPLE: usize = 100;
@@ -43,7 +43,7 @@ pub(crate) struct Limits {
     state: Mutex<State>,
     /// The file of the quotas; `None` keeps them in memory.
     file: Option<PathBuf>,
-    /// The store in which replicas count calls together.
+    /// The store in which replicas count together.
     shared: Option<Arc<dyn Records>>,
     shares: Mutex<Shares>,
     tasks: Tasks,
@@ -96,6 +96,8 @@ pub(crate) struct Permit {
     limits: Arc<Limits>,
     /// The limits that count its bytes.
     keys: Vec<Key>,
+    /// Those among them that replicas count together.
+    counted: Vec<Counted>,
     /// Held until the request has ended.
     _places: Vec<Place>,
 }
@@ -172,7 +174,7 @@ impl Limits {
     ///
     /// # Errors
     /// When the caller has had too many.
-    pub(crate) fn admit(
+    pub(crate) async fn admit(
         &self,
         config: &Config,
         subject: &Subject,
@@ -183,21 +185,32 @@ impl Limits {
         };
         let measure = Measure::RequestsPerMinute;
         let theirs = limits.iter().filter(|limit| limit.is_about(subject));
-        let theirs: Vec<_> = theirs
-            .filter_map(|limit| Some((limit, limit.most(measure)?)))
+        let theirs: Vec<(Key, &Limit)> = theirs
+            .filter(|limit| limit.most(measure).is_some())
+            .map(|limit| (key(limit, identity), limit))
             .collect();
         if theirs.is_empty() {
             return Ok(());
         }
+        self.take_request(&theirs)?;
+        self.take_shared(&theirs, &[measure]).await
+    }
+
+    /// Counts an HTTP request at this replica.
+    fn take_request(&self, theirs: &[(Key, &Limit)]) -> Result<(), Exceeded> {
+        let measure = Measure::RequestsPerMinute;
         let (now, mut state) = (Instant::now(), self.state.lock());
-        for (limit, most) in &theirs {
-            let counts = state.counts(&key(limit, identity), now);
-            if let Some(retry_after) = counts.requests.wait(1.0, *most, now) {
-                return Err(state.refuse(limit, measure, *most, retry_after));
+        for (key, limit) in theirs {
+            let Some(most) = limit.most(measure) else {
+                continue;
+            };
+            let counts = state.counts(key, now);
+            if let Some(retry_after) = counts.requests.wait(1.0, most, now) {
+                return Err(state.refuse(limit, measure, most, retry_after));
             }
         }
-        for (limit, _) in &theirs {
-            state.counts(&key(limit, identity), now).requests.take(1.0);
+        for (key, _) in theirs {
+            state.counts(key, now).requests.take(1.0);
         }
         Ok(())
     }
@@ -254,7 +267,7 @@ impl Limits {
             }
         }
         self.state.lock().check(&theirs)?;
-        self.take_shared(&theirs).await?;
+        self.take_shared(&theirs, &AT_CALLS).await?;
         let mut state = self.state.lock();
         let now = Instant::now();
         for (key, limit) in &theirs {
@@ -265,6 +278,9 @@ impl Limits {
             state.quotas.is_changed |= limit.has_quota();
         }
         drop(state);
+        if self.shared.is_some() {
+            permit.counted = shared::counted(&theirs);
+        }
         permit.keys = theirs.into_iter().map(|(key, _)| key).collect();
         Ok(permit)
     }
@@ -302,6 +318,7 @@ impl Limits {
         Permit {
             limits: self.clone(),
             keys: Vec::new(),
+            counted: Vec::new(),
             _places: Vec::new(),
         }
     }
@@ -323,6 +340,8 @@ impl Permit {
             counts.month.bytes += bytes;
         }
         state.quotas.is_changed |= state.quotas.is_known;
+        drop(state);
+        self.limits.count_shared(&self.counted, bytes);
     }
 }
 

@@ -1,10 +1,14 @@
-//! Limits on calls that several replicas count together, in the store.
+//! Limits that several replicas count together, in the store.
 //!
-//! A replica takes a share of a limit and uses it without asking. Small limits are asked about at each call. All shares of a period
-//! together never exceed the limit; a replica that ends takes the rest of its share with it. Minutes are those of the clock.
+//! A replica takes a share of a limit and uses it without asking. Small limits on calls and requests are asked about each time. All shares
+//! of a period together never exceed the limit; a replica that ends takes the rest of its share with it. Minutes are those of the clock.
+//!
+//! The bytes of an answer are known after the call. A call needs a share with something left; an answer that is larger than the share is
+//! charged to the limit at once, so that the next call pays for it.
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Exceeded, Key, Limits, quotas};
@@ -17,50 +21,113 @@ const SMALL: u64 = 60;
 /// A share is at most this part of a limit.
 const PART: u64 = 10;
 
-/// The shares of this replica, by limit: the period, and the calls that are left.
-pub(super) type Shares = HashMap<String, (i64, u64)>;
+/// The measures that are counted when a call begins.
+pub(super) const AT_CALLS: [Measure; 6] = [
+    Measure::CallsPerMinute,
+    Measure::CallsPerDay,
+    Measure::CallsPerMonth,
+    Measure::BytesPerMinute,
+    Measure::BytesPerDay,
+    Measure::BytesPerMonth,
+];
+
+/// The shares of this replica, by limit.
+pub(super) type Shares = HashMap<String, Share>;
+
+/// A share of a limit in one period.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Share {
+    period: i64,
+    /// The rest; negative for an amount that was used without a grant and could not be charged yet.
+    left: i64,
+}
+
+/// A limit on bytes of a call that goes on.
+#[derive(Debug, Clone)]
+pub(super) struct Counted {
+    name: String,
+    measure: Measure,
+}
+
+/// Whether a measure counts bytes.
+fn is_of_bytes(measure: Measure) -> bool {
+    matches!(
+        measure,
+        Measure::BytesPerMinute | Measure::BytesPerDay | Measure::BytesPerMonth
+    )
+}
 
 /// A period: its number, and the time until its end.
 fn period(measure: Measure) -> Option<(i64, Duration)> {
     let now = time::OffsetDateTime::now_utc().unix_timestamp();
     Some(match measure {
-        Measure::CallsPerMinute => {
+        Measure::CallsPerMinute | Measure::RequestsPerMinute | Measure::BytesPerMinute => {
             let left = 60 - now.rem_euclid(60);
             (now.div_euclid(60), Duration::from_secs(left.unsigned_abs()))
         }
-        Measure::CallsPerDay => (i64::from(quotas::day()), quotas::until_tomorrow()),
-        Measure::CallsPerMonth => (i64::from(quotas::month()), quotas::until_next_month()),
-        _ => return None,
+        Measure::CallsPerDay | Measure::BytesPerDay => {
+            (i64::from(quotas::day()), quotas::until_tomorrow())
+        }
+        Measure::CallsPerMonth | Measure::BytesPerMonth => {
+            (i64::from(quotas::month()), quotas::until_next_month())
+        }
+        Measure::CallsInFlight => return None,
     })
 }
 
+/// The name of a limit in the store.
+fn name(measure: Measure, key: &Key) -> String {
+    let who = key.who.as_deref().unwrap_or_default();
+    format!("{measure:?}\n{}\n{who}", key.limit)
+}
+
+/// The limits on bytes that these calls count for.
+pub(super) fn counted(theirs: &[(Key, &Limit)]) -> Vec<Counted> {
+    let all = theirs.iter().flat_map(|(key, limit)| {
+        let measures = AT_CALLS
+            .into_iter()
+            .filter(|measure| is_of_bytes(*measure) && limit.most(*measure).is_some());
+        measures.map(|measure| Counted {
+            name: name(measure, key),
+            measure,
+        })
+    });
+    all.collect()
+}
+
 impl Limits {
-    /// Takes one call from the share of each limit, and asks the store for a share where none is left.
-    pub(super) async fn take_shared(&self, theirs: &[(Key, &Limit)]) -> Result<(), Exceeded> {
+    /// Takes one call or request from the share of each limit by these measures, and asks the store for a share where none is left.
+    pub(super) async fn take_shared(
+        &self,
+        theirs: &[(Key, &Limit)],
+        measures: &[Measure],
+    ) -> Result<(), Exceeded> {
         let Some(store) = &self.shared else {
             return Ok(());
         };
-        let measures = [
-            Measure::CallsPerMinute,
-            Measure::CallsPerDay,
-            Measure::CallsPerMonth,
-        ];
-        // Calls taken of one limit go back if another limit refuses the call.
+        // An amount that was taken of one limit goes back if another limit refuses the call.
         let mut taken = Vec::new();
         let mut outcome = Ok(());
         'all: for (key, limit) in theirs {
-            for measure in measures {
+            for measure in measures.iter().copied() {
                 let (Some(most), Some((period, left))) = (limit.most(measure), period(measure))
                 else {
                     continue;
                 };
-                let who = key.who.as_deref().unwrap_or_default();
-                let name = format!("{measure:?}\n{}\n{who}", key.limit);
-                match self
-                    .take_one(store.as_ref(), &name, period, most, left)
-                    .await
-                {
-                    Ok(true) => taken.push((name, period)),
+                let name = name(measure, key);
+                let amount = i64::from(!is_of_bytes(measure));
+                let allowance = Allowance {
+                    key: name.clone(),
+                    period,
+                    ends: left,
+                    most,
+                    wanted: match amount > 0 && most < SMALL {
+                        true => 1,
+                        false => (most / PART).max(1),
+                    },
+                };
+                match self.take(store.as_ref(), allowance, amount).await {
+                    Ok(true) => taken.push((name, period, amount)),
                     Ok(false) => {
                         outcome = Err(self.state.lock().refuse(limit, measure, most, left));
                         break 'all;
@@ -75,58 +142,89 @@ impl Limits {
         }
         if outcome.is_err() {
             let mut shares = self.shares.lock();
-            for (name, period) in taken {
-                let share = shares.get_mut(&name).filter(|share| share.0 == period);
-                share.into_iter().for_each(|share| share.1 += 1);
+            for (name, period, amount) in taken {
+                let share = shares.get_mut(&name).filter(|share| share.period == period);
+                share.into_iter().for_each(|share| share.left += amount);
             }
         }
         outcome
     }
 
-    /// Takes one call. Returns whether there was one.
-    async fn take_one(
+    /// Takes an amount, 0 for one that is not known yet. Returns whether there was something left.
+    async fn take(
         &self,
         store: &dyn Records,
-        name: &str,
-        period: i64,
-        most: u64,
-        left: Duration,
+        allowance: Allowance,
+        amount: i64,
     ) -> io::Result<bool> {
+        let (name, period) = (allowance.key.clone(), allowance.period);
         let take = || {
             let mut shares = self.shares.lock();
-            let share = shares.get_mut(name).filter(|share| share.0 == period);
-            share.is_some_and(|share| match share.1.checked_sub(1) {
-                Some(rest) => {
-                    share.1 = rest;
-                    true
+            let share = shares.get_mut(&name).filter(|share| share.period == period);
+            share.is_some_and(|share| {
+                let has_some = share.left > 0;
+                if has_some {
+                    share.left -= amount;
                 }
-                None => false,
+                has_some
             })
         };
         if take() {
             return Ok(true);
         }
-        let wanted = if most < SMALL { 1 } else { most / PART };
-        let allowance = Allowance {
-            key: name.to_owned(),
-            period,
-            ends: left,
-            most,
-            wanted,
-        };
         let granted = store.allow(allowance).await?;
-        {
-            let mut shares = self.shares.lock();
-            // Of other periods nothing counts any more.
-            if shares.len() >= super::MOST {
-                shares.retain(|_, share| share.1 > 0);
-            }
-            let share = shares.entry(name.to_owned()).or_insert((period, 0));
-            if share.0 != period {
-                *share = (period, 0);
-            }
-            share.1 += granted;
-        }
+        self.add(&name, period, i64::try_from(granted).unwrap_or(i64::MAX));
         Ok(take())
+    }
+
+    fn add(&self, name: &str, period: i64, amount: i64) {
+        let mut shares = self.shares.lock();
+        // Of other periods nothing counts any more.
+        if shares.len() >= super::MOST {
+            shares.retain(|_, share| share.left != 0);
+        }
+        let none = Share { period, left: 0 };
+        let share = shares.entry(name.to_owned()).or_insert(none);
+        if share.period != period {
+            *share = none;
+        }
+        share.left = share.left.saturating_add(amount);
+    }
+
+    /// Counts bytes of a call. Those that the share does not have are charged to the limit.
+    pub(super) fn count_shared(self: &Arc<Self>, counted: &[Counted], bytes: u64) {
+        let Some(store) = &self.shared else {
+            return;
+        };
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        for Counted { name, measure } in counted {
+            let Some((period, ends)) = period(*measure) else {
+                continue;
+            };
+            self.add(name, period, bytes.saturating_neg());
+            let debt = {
+                let mut shares = self.shares.lock();
+                let share = shares.get_mut(name).filter(|share| share.left < 0);
+                share.map_or(0, |share| std::mem::take(&mut share.left).unsigned_abs())
+            };
+            if debt == 0 {
+                continue;
+            }
+            let (limits, store, name) = (self.clone(), store.clone(), name.clone());
+            self.tasks.spawn(async move {
+                let used = Allowance {
+                    key: name.clone(),
+                    period,
+                    ends,
+                    most: 0,
+                    wanted: debt,
+                };
+                if let Err(error) = store.charge(used).await {
+                    tracing::debug!(%error, "bytes are counted at this replica alone");
+                    let debt = i64::try_from(debt).unwrap_or(i64::MAX);
+                    limits.add(&name, period, debt.saturating_neg());
+                }
+            });
+        }
     }
 }

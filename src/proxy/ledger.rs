@@ -13,7 +13,7 @@ use std::time::Instant;
 use parking_lot::RwLock;
 
 pub(super) use self::request::{Reached, RequestEvent};
-use crate::audit::{Audit, Directories, Event, Kind, Outcome};
+use crate::audit::{Audit, Directories, Event, Kind, Outcome, Shipping, Written};
 use crate::catalog::Tool;
 use crate::config::{AuditCopies, AuditOptions, Config};
 use crate::proxy::answers::reply::is_error;
@@ -21,6 +21,7 @@ use crate::proxy::failure::NoConsent;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Failure, Reply};
 use crate::shutdown::Tasks;
+use crate::store::Records;
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::required_input;
 
@@ -34,6 +35,8 @@ pub(crate) struct Ledger {
     identity: Option<Arc<str>>,
     /// Whether copies of lines may go to stdout.
     is_stdout_free: Arc<AtomicBool>,
+    /// The way of lines to the store of several replicas.
+    shipping: Option<Arc<Shipping>>,
     tasks: Tasks,
 }
 
@@ -65,12 +68,18 @@ struct Prepared {
 }
 
 impl Ledger {
-    pub(super) fn new(state_dir: Option<PathBuf>, config: &Config, tasks: Tasks) -> Arc<Self> {
+    pub(super) fn new(
+        state_dir: Option<PathBuf>,
+        config: &Config,
+        store: Option<Arc<dyn Records>>,
+        tasks: Tasks,
+    ) -> Arc<Self> {
         let ledger = Self {
             state_dir,
             audit: Arc::default(),
             identity: None,
             is_stdout_free: Arc::default(),
+            shipping: store.map(Shipping::new),
             tasks,
         };
         ledger.configure(None, config);
@@ -84,6 +93,7 @@ impl Ledger {
             audit: self.audit.clone(),
             identity: Some(identity.into()),
             is_stdout_free: self.is_stdout_free.clone(),
+            shipping: self.shipping.clone(),
             tasks: self.tasks.clone(),
         })
     }
@@ -120,6 +130,7 @@ impl Ledger {
                 config.audit,
                 &config.audit_copies,
                 &self.is_stdout_free,
+                self.shipping.clone(),
                 &self.tasks,
             ),
         });
@@ -138,6 +149,23 @@ impl Ledger {
         if let Some(audit) = self.audit() {
             audit.sync();
             audit.flush().await;
+        }
+    }
+
+    /// The way of lines to the store; `None` if there is none.
+    pub(super) fn shipping(&self) -> Option<&Arc<Shipping>> {
+        self.shipping.as_ref()
+    }
+
+    /// Writes an event of the store.
+    pub(super) fn note_store(&self, outcome: Outcome, detail: &str) {
+        let Some(audit) = self.audit() else {
+            return;
+        };
+        let mut event = Event::new(Kind::Store, outcome);
+        event.detail = Some(detail);
+        if let Err(error) = audit.record(&event) {
+            tracing::error!(%error, "an event is not in the audit log");
         }
     }
 
@@ -201,7 +229,7 @@ impl Ledger {
         event.identity = Some(identity);
         event.server = server;
         event.detail = Some(&detail);
-        audit.record(&event)
+        audit.record(&event).map(drop)
     }
 }
 
@@ -271,7 +299,11 @@ impl<'a> CallEvent<'a> {
             let named = outcome.as_ref().err().and_then(Failure::tool);
             self.prepare(tool().as_ref(), named)
         });
-        self.end(prepared, outcome.as_ref().map(reply))?;
+        let written = self.end(prepared, outcome.as_ref().map(reply))?;
+        if written.is_some() {
+            let committed = Box::pin(self.audit.committed(written)).await;
+            committed.map_err(|error| unwritten(self.written, &error))?;
+        }
         outcome
     }
 
@@ -279,7 +311,7 @@ impl<'a> CallEvent<'a> {
     pub(super) fn refuse(self, failure: Failure) -> Failure {
         let prepared = self.prepare(None, failure.tool());
         match self.end(prepared, Err(&failure)) {
-            Ok(()) => failure,
+            Ok(_) => failure,
             Err(unwritten) => unwritten,
         }
     }
@@ -319,8 +351,12 @@ impl<'a> CallEvent<'a> {
         }
     }
 
-    /// Writes the event with its outcome, unless another process has it.
-    fn end(&self, prepared: Prepared, outcome: Result<&Reply, &Failure>) -> Result<(), Failure> {
+    /// Writes the event with its outcome, unless another process has it. Returns the line if it must be in the store.
+    fn end(
+        &self,
+        prepared: Prepared,
+        outcome: Result<&Reply, &Failure>,
+    ) -> Result<Option<Written>, Failure> {
         let asked_elsewhere = |failure: &Failure| {
             matches!(
                 failure,
@@ -331,7 +367,7 @@ impl<'a> CallEvent<'a> {
             )
         };
         if outcome.is_err_and(asked_elsewhere) {
-            return Ok(());
+            return Ok(None);
         }
         let (kind, ended, received) = match outcome {
             Ok(reply) => answered(reply),

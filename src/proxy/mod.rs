@@ -59,8 +59,8 @@ pub(crate) use tools::search::SearchError;
 pub(crate) use view::View;
 
 use crate::approvals::Approvals;
-use crate::audit::{Kind, Outcome};
-use crate::catalog::Catalog;
+use crate::audit::{Kind, Outcome, Shipping};
+use crate::catalog::{Catalog, PinHome};
 use crate::config::{Config, SessionEnv, SurfaceRequest, env};
 use crate::events::{Events, Source};
 use crate::homes::HomesOfReplicas;
@@ -155,9 +155,9 @@ pub(crate) struct Directories {
     /// The owner of these results.
     pub owner: Owner,
     /// The statistics; `None` keeps them in memory.
-    pub statistics: Option<PathBuf>,
+    pub statistics: Option<crate::statistics::Place>,
     /// The pins of tools; `None` notices no changes.
-    pub pins: Option<PathBuf>,
+    pub pins: Option<PinHome>,
     /// The records of servers that asked for roots; `None` keeps none.
     pub sharing: Option<PathBuf>,
     /// The data directories of servers in sandboxes; `None` refuses sandboxes.
@@ -215,7 +215,7 @@ impl Proxy {
         let profiles = ProfileScope::new(profiles, config);
         let config = profiles.part();
         let figures = figures.unwrap_or_else(|| {
-            let statistics = Statistics::new(directories.statistics.as_deref());
+            let statistics = Statistics::at(directories.statistics.clone());
             statistics.start(tasks);
             SharedFigures {
                 statistics,
@@ -236,7 +236,9 @@ impl Proxy {
         let person = profiles.entitlement().map(|one| one.identity.as_str());
         let results = directories.results.as_deref();
         let results = results.map_or_else(Results::absent, |root| {
-            Results::new(root, owner()).of_person(person)
+            Results::new(root, owner())
+                .of_person(person)
+                .shared_in(session.environment.store().cloned())
         });
         let answers = Arc::new(Answers::new(
             Arc::new(results),
@@ -268,7 +270,12 @@ impl Proxy {
             let config = callers.unscoped().config();
             let ledger = match (&figures.ledger, &identity) {
                 (Some(ledger), Some(identity)) => ledger.of_identity(identity),
-                _ => Ledger::new(directories.audit.clone(), &config, tasks.clone()),
+                _ => Ledger::new(
+                    directories.audit.clone(),
+                    &config,
+                    session.environment.store().cloned(),
+                    tasks.clone(),
+                ),
             };
             let inventory = inventory::Parts {
                 ledger: ledger.clone(),
@@ -418,6 +425,17 @@ impl Proxy {
         server: Option<&str>,
     ) -> Result<(), crate::audit::Error> {
         self.tools.ledger.note_order(identity, order, server)
+    }
+
+    /// The way of the audit log to the store of several replicas; `None` without a store.
+    #[must_use]
+    pub(crate) fn shipping(&self) -> Option<&Arc<Shipping>> {
+        self.tools.ledger.shipping()
+    }
+
+    /// Writes an event of the store to the audit log, if there is one.
+    pub(crate) fn note_store(&self, outcome: Outcome, detail: &str) {
+        self.tools.ledger.note_store(outcome, detail);
     }
 
     /// The identity of its clients, if they have one.

@@ -752,6 +752,12 @@ impl ClientOfReplica {
         self.session.as_deref()
     }
 
+    /// The hash of its identity, in hexadecimal.
+    #[must_use]
+    pub(crate) fn identity(&self) -> String {
+        crate::text::hex(&self.identity)
+    }
+
     /// A word for a request that waits for its answers here.
     #[must_use]
     pub(crate) fn state_word(&self) -> String {

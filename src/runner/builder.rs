@@ -17,6 +17,7 @@ use super::logins::{self, LoginStore};
 use super::server::Server;
 use super::{EndOfRuntime, Inner, Runner};
 use crate::approvals::Approvals;
+use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWarning, DescriptionLocation, Environment, Holds, LARGEST_FILE, Management,
     ScriptOptions, SessionEnv, Transport, Trust,
@@ -29,6 +30,7 @@ use crate::proxy::{
 };
 use crate::results::Owner;
 use crate::shutdown::{self, Tasks};
+use crate::statistics;
 use crate::telemetry::Scope;
 use crate::tls;
 use crate::tool::ServerName;
@@ -387,8 +389,8 @@ impl Builder {
             cache: Some(cache.clone()),
             logs: Some(state.join("logs")),
             results: Some(state.join("results")),
-            statistics: Some(state.join("statistics")),
-            pins: Some(state.join("pins")),
+            statistics: Some(statistics::Place::Directory(state.join("statistics"))),
+            pins: Some(PinHome::Directory(state.join("pins"))),
             sharing: Some(state.join("sharing")),
             sandboxes: Some(state.join(crate::sandbox::DIRECTORY)),
             closed: vec![cache.clone(), state.clone()],

@@ -46,6 +46,7 @@ pub(crate) use embedding::{Embedder, Unavailable};
 pub use explain::Explained;
 pub(crate) use explain::Explanation;
 pub use fingerprint::Fingerprint;
+pub(crate) use vectors::VERSION as VECTOR_FORMAT;
 
 use std::collections::{HashMap, HashSet};
 use std::io;

@@ -15,7 +15,7 @@ use super::embedding::VectorKey;
 use crate::files;
 
 /// The version of the file format and of the text that represents a tool.
-pub(super) const VERSION: &str = "v1";
+pub(crate) const VERSION: &str = "v1";
 const MAGIC: &[u8; 8] = b"MCPZVEC\x01";
 const HEADER: usize = 24;
 /// The number of vectors kept for tools that are not in this process's catalog: they may return, or belong to the

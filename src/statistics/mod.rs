@@ -1,8 +1,8 @@
 //! Statistics of calls and of tokens: counted in memory, stored by day.
 //!
 //! Counting takes a lock and a few additions. Every half minute a task adds the counts to the file of the day, to
-//! which other processes add as well. A killed process loses the counts of at most half a minute. Only names and
-//! numbers are stored, no arguments and no results.
+//! which other processes add as well. Several replicas add theirs to the record of the day in their store. A killed process loses the
+//! counts of at most half a minute. Only names and numbers are stored, no arguments and no results.
 
 mod histogram;
 mod live;
@@ -13,11 +13,11 @@ mod table;
 pub(crate) use histogram::Histogram;
 pub(crate) use live::{BOUNDS, End, Live, Totals, bound};
 pub(crate) use record::{DayRecord, Tally};
-pub(crate) use store::{Error, History, load};
+pub(crate) use store::{Error, History, Place};
 pub(crate) use table::{Row, aligned, bytes};
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,8 +32,8 @@ const FLUSH: Duration = Duration::from_secs(30);
 /// Counts calls and answers, and writes the counts to disk.
 #[derive(Debug)]
 pub struct Statistics {
-    /// `None` if nothing is written to disk.
-    directory: Option<PathBuf>,
+    /// `None` if nothing is written.
+    place: Option<Place>,
     pending: Mutex<BTreeMap<Day, DayRecord>>,
     live: Arc<Live>,
 }
@@ -81,8 +81,14 @@ impl Statistics {
     /// Creates empty statistics. `directory` is where they are written; `None` keeps them in memory.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Arc<Self> {
+        Self::at(directory.map(|directory| Place::Directory(directory.to_owned())))
+    }
+
+    /// Creates empty statistics, which are written to this place; `None` keeps them in memory.
+    #[must_use]
+    pub(crate) fn at(place: Option<Place>) -> Arc<Self> {
         Arc::new(Self {
-            directory: directory.map(Path::to_owned),
+            place,
             pending: Mutex::default(),
             live: Arc::default(),
         })
@@ -159,28 +165,28 @@ impl Statistics {
         }
     }
 
-    /// Writes the counts to disk, which blocks. Counts that cannot be written are kept for the next time.
+    /// Writes the counts, which blocks. Counts that cannot be written are kept for the next time.
     pub fn flush(&self) {
         let counted = std::mem::take(&mut *self.pending());
-        let Some(directory) = &self.directory else {
+        let Some(place) = &self.place else {
             return;
         };
         for (day, record) in counted {
-            if let Err(error) = store::add(directory, day, &record) {
+            if let Err(error) = place.add(day, &record) {
                 tracing::warn!(%error, "the statistics are not written yet");
                 self.pending().entry(day).or_default().merge(&record);
             }
         }
     }
 
-    /// Writes the counts, then loads all statistics since `since`. Blocks on the disk.
+    /// Writes the counts, then loads all statistics since `since`. Blocks.
     ///
     /// # Errors
-    /// When the disk fails.
+    /// When the disk or the store fails.
     pub fn history(&self, since: Option<Day>) -> Result<History, Error> {
         self.flush();
-        match &self.directory {
-            Some(directory) => load(directory, since),
+        match &self.place {
+            Some(place) => place.load(since),
             None => Ok(History::default()),
         }
     }
@@ -193,6 +199,7 @@ impl Statistics {
 
 #[cfg(test)]
 mod tests {
+    use super::store::load;
     use super::*;
 
     fn outcome(milliseconds: u64, failed: bool) -> CallOutcome {

@@ -1,14 +1,17 @@
-//! Stores statistics in a file per day. A file is changed under a lock and replaced as a whole.
+//! Stores statistics by day: in a file per day, or in a record per day in the store of several replicas. Each is changed under a lock and
+//! replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fs::{self, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::DayRecord;
 use crate::day::Day;
 use crate::files;
+use crate::store::{Records, State};
 
 /// How long to wait for another process's lock.
 const LOCK_LIMIT: Duration = Duration::from_secs(5);
@@ -22,6 +25,74 @@ const KEPT: u32 = 400;
 pub struct Error {
     path: PathBuf,
     source: io::Error,
+}
+
+/// The place of the statistics.
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// A directory of this machine.
+    Directory(PathBuf),
+    /// The store of several replicas.
+    Shared(Arc<dyn Records>),
+}
+
+impl Place {
+    /// The store if the run has one, and otherwise `directory` below its state directory.
+    #[must_use]
+    pub(crate) fn of(state: &State, directory: &str) -> Self {
+        match &state.shared {
+            None => Self::Directory(state.directory.join(directory)),
+            Some(shared) => Self::Shared(shared.clone()),
+        }
+    }
+
+    /// Loads the statistics from the day `since` on.
+    ///
+    /// # Errors
+    /// When they cannot be read. An unreadable day is skipped with a warning.
+    pub(crate) fn load(&self, since: Option<Day>) -> Result<History, Error> {
+        let records = match self {
+            Self::Directory(directory) => return load(directory, since),
+            Self::Shared(records) => records,
+        };
+        let since = since.map(|day| day.to_string());
+        let days = records.counts(since.as_deref()).map_err(in_store)?;
+        let days = days.iter().filter_map(|(day, body)| {
+            let record = serde_json::from_slice(body);
+            let record = record.inspect_err(|error| {
+                tracing::warn!(%error, day, "a day of statistics cannot be read");
+            });
+            Some((Day::parse(day)?, record.ok()?))
+        });
+        Ok(History {
+            days: days.collect(),
+        })
+    }
+
+    /// Adds `record` to those of `day`.
+    pub(super) fn add(&self, day: Day, record: &DayRecord) -> Result<(), Error> {
+        let records = match self {
+            Self::Directory(directory) => return add(directory, day, record),
+            Self::Shared(records) => records,
+        };
+        let merge = &mut |known: Option<Vec<u8>>| {
+            let known = known.map(|body| serde_json::from_slice::<DayRecord>(&body));
+            let known = known.transpose().inspect_err(|error| {
+                tracing::warn!(%error, %day, "a day of statistics is damaged, and is begun again");
+            });
+            let mut all = known.ok().flatten().unwrap_or_default();
+            all.merge(record);
+            serde_json::to_vec(&all).expect("numbers by names are JSON")
+        };
+        records.count(&day.to_string(), merge).map_err(in_store)
+    }
+}
+
+fn in_store(source: io::Error) -> Error {
+    Error {
+        path: PathBuf::from("the store"),
+        source,
+    }
 }
 
 /// Statistics by day.
@@ -45,7 +116,7 @@ impl History {
 ///
 /// # Errors
 /// When the directory cannot be read. An unreadable file is skipped with a warning.
-pub(crate) fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
+pub(super) fn load(directory: &Path, since: Option<Day>) -> Result<History, Error> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(History::default()),
@@ -73,7 +144,7 @@ pub(crate) fn load(directory: &Path, since: Option<Day>) -> Result<History, Erro
 }
 
 /// Adds `record` to the file of `day`.
-pub(super) fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), Error> {
+fn add(directory: &Path, day: Day, record: &DayRecord) -> Result<(), Error> {
     let path = directory.join(format!("{day}.json"));
     let failed = |source| Error {
         path: path.clone(),

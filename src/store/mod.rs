@@ -7,6 +7,7 @@
 
 #[cfg(feature = "postgres")]
 mod postgres;
+mod shelves;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,6 +24,7 @@ pub(crate) use postgres::{Copied, Keys, LATEST, Store, StoreError, StoreUrl};
 #[cfg(feature = "postgres")]
 #[allow(unused_imports, reason = "replicas talk to each other by them")]
 pub(crate) use postgres::{Replica, ReplicaId, Signal};
+pub(crate) use shelves::{Item, ItemKind, Shelves};
 
 /// The kinds of records that every replica keeps in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -33,11 +35,18 @@ pub(crate) enum Kind {
     IdentityKeys,
     /// The definitions of tools that a person has approved, by server.
     Pins,
+    /// The questions about calls that wait for a person, and the decisions.
+    Approvals,
 }
 
 impl Kind {
     /// All kinds.
-    pub(crate) const ALL: [Self; 3] = [Self::Identity, Self::IdentityKeys, Self::Pins];
+    pub(crate) const ALL: [Self; 4] = [
+        Self::Identity,
+        Self::IdentityKeys,
+        Self::Pins,
+        Self::Approvals,
+    ];
 
     /// Its name in the store.
     #[must_use]
@@ -46,6 +55,7 @@ impl Kind {
             Self::Identity => "identity",
             Self::IdentityKeys => "identity-keys",
             Self::Pins => "pins",
+            Self::Approvals => "approvals",
         }
     }
 
@@ -107,7 +117,7 @@ pub(crate) type Bodies = Vec<(String, Vec<u8>)>;
 ///
 /// Functions that are not futures wait for the store, so they belong on a thread that may block, except [`Records::stamp`],
 /// [`Records::fault`], and [`Records::all`] once it has been called.
-pub(crate) trait Records: fmt::Debug + Send + Sync {
+pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     /// A number that is another one after each change of the kind that this replica has learned of.
     fn stamp(&self, kind: Kind) -> u64;
 
@@ -190,6 +200,9 @@ pub(crate) trait Records: fmt::Debug + Send + Sync {
 
     /// Why the store cannot be used now, if it cannot.
     fn fault(&self) -> Option<String>;
+
+    /// The schemas before and after the update that this process has made, if it has made one.
+    fn migrated(&self) -> Option<(i32, i32)>;
 
     /// The database itself, for what replicas tell each other.
     #[cfg(feature = "postgres")]

@@ -35,7 +35,9 @@ pub(crate) async fn decide(proxy: &Proxy, decision: &Decision) -> Result<Value, 
         if now.as_ref() != Some(&decision.digest) {
             return Err(changed());
         }
-        inventory.approve_start(&server).map_err(failed)?;
+        let name = server.clone();
+        let started = inventory.blocking(move |inventory| inventory.approve_start(&name));
+        started.await.map_err(failed)?;
         return Ok(json!({ "server": server.as_str(), "decided": [server.as_str()] }));
     }
     let mut pending = inventory.pending(&server);
@@ -47,8 +49,9 @@ pub(crate) async fn decide(proxy: &Proxy, decision: &Decision) -> Result<Value, 
         return Err(changed());
     }
     select(&mut pending, decision);
-    let decided = inventory.decide(&server, &pending, decision.is_approval);
-    let decided = decided.map_err(failed)?;
+    let (name, is_approval) = (server.clone(), decision.is_approval);
+    let decided = inventory.blocking(move |all| all.decide(&name, &pending, is_approval));
+    let decided = decided.await.map_err(failed)?;
     Ok(json!({ "server": server.as_str(), "decided": decided }))
 }
 

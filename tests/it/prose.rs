@@ -31,6 +31,7 @@ const DOCUMENTS: &[&str] = &[
 /// Modules whose comments were edited for plain English. Add a module when it is clean.
 const SOURCES: &[&str] = &[
     "crates",
+    "src/app",
     "src/app.rs",
     "src/approvals",
     "src/audit",
@@ -57,7 +58,7 @@ const SOURCES: &[&str] = &[
     "src/notify.rs",
     "src/proxy",
     "src/registry",
-    "src/results.rs",
+    "src/results",
     "src/runner",
     "src/sandbox",
     "src/scan",

@@ -2,38 +2,47 @@
 //!
 //! Pins belong to the server's name, so an edit of its entry keeps them. A new name starts with the pins of the
 //! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` has the
-//! files, and `change.rs` compares.
+//! records, `home.rs` their place, and `change.rs` compares.
+//!
+//! While the store of several replicas does not answer, the decisions that a replica knows stay in force, and what it cannot compare is
+//! held. It is compared once the store is back.
 
 mod change;
+mod home;
 mod record;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant};
 
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, approved_entries, differences, label};
-use self::record::{FORM, Record, Rejections, Store};
+pub(crate) use self::home::PinHome;
+use self::home::Seen;
+use self::record::{Record, Rejections, Store};
 use super::{Entry, Key, Kind, ServerTools, ToolEntry};
 use crate::config::Trust;
 use crate::tool::ServerName;
+
+/// The time between two attempts to compare what could not be compared.
+const AGAIN: Duration = Duration::from_secs(5);
 
 const NO_DIRECTORY: &str = "there is no directory in which pins could be kept";
 
 /// The approved tools, and those that differ.
 #[derive(Debug)]
 pub(crate) struct Pins {
-    /// `None` if nothing is kept on disk. Then every tool that needs an approval is held.
-    directory: Option<PathBuf>,
+    /// `None` if nothing is kept. Then every tool that needs an approval is held.
+    home: Option<PinHome>,
     known: RwLock<BTreeMap<ServerName, Known>>,
     /// The servers whose tools must be approved, or unchanged.
     required: RwLock<BTreeMap<ServerName, Trust>>,
-    /// The directory's modification time at the last read.
-    seen: RwLock<Option<SystemTime>>,
+    /// The last write at the last read.
+    seen: RwLock<Option<Seen>>,
+    /// The servers whose last lists could not be compared, as the store did not answer, and the last attempt.
+    uncompared: Mutex<(BTreeSet<ServerName>, Option<Instant>)>,
 }
 
 /// The pins of one server in memory.
@@ -58,6 +67,14 @@ struct Known {
 }
 
 impl Known {
+    /// The state of a server whose records cannot be read.
+    fn unknown(fault: String) -> Self {
+        Self {
+            fault: Some(fault),
+            ..Self::default()
+        }
+    }
+
     /// Whether both hold back the same. Under `Trust::Report`, approvals are only read when a server is listed.
     fn is_same(&self, other: &Self, trust: Trust) -> bool {
         let held = |known: &Self| (known.is_quarantined, known.may_start);
@@ -112,14 +129,15 @@ impl Known {
 }
 
 impl Pins {
-    /// Creates the pins in `directory`. `None` keeps none.
+    /// Creates the pins in this place. `None` keeps none.
     #[must_use]
-    pub(crate) fn new(directory: Option<&Path>) -> Self {
+    pub(crate) fn new(home: Option<PinHome>) -> Self {
         Self {
-            directory: directory.map(Path::to_owned),
+            home,
             known: RwLock::default(),
             required: RwLock::default(),
             seen: RwLock::default(),
+            uncompared: Mutex::default(),
         }
     }
 
@@ -191,16 +209,16 @@ impl Pins {
     /// # Errors
     /// When the pins cannot be read or written.
     pub(crate) fn approve_start(&self, key: &Key) -> io::Result<()> {
-        let Some(directory) = &self.directory else {
+        let Some(home) = &self.home else {
             return Err(io::Error::other(NO_DIRECTORY));
         };
-        let store = Store::new(directory, key);
-        let _lock = store.lock()?;
-        let mut record = store.read()?.unwrap_or_default();
-        record.started = Some(store.entry().to_owned());
-        record.may_start = true;
-        store.write(&record, true)?;
-        let pending = store.read_pending()?.unwrap_or_default();
+        let (record, pending) = home.edit(key, |store| {
+            let mut record = store.read()?.unwrap_or_default();
+            record.started = Some(store.entry().to_owned());
+            record.may_start = true;
+            store.write(&record, true)?;
+            Ok((record, store.read_pending()?.unwrap_or_default()))
+        })?;
         let known = Known::of(&record, pending, self.trust(&key.server), None);
         self.known.write().insert(key.server.clone(), known);
         Ok(())
@@ -219,7 +237,7 @@ impl Pins {
     /// The reason why a server's pins are not known, if they are not.
     #[must_use]
     pub(crate) fn fault(&self, server: &ServerName) -> Option<String> {
-        if self.directory.is_none() {
+        if self.home.is_none() {
             return Some(NO_DIRECTORY.to_owned());
         }
         self.known.read().get(server)?.fault.clone()
@@ -262,10 +280,10 @@ impl Pins {
         if let Some(known) = self.known.read().get(&key.server) {
             return is_waiting(known);
         }
-        let Some(directory) = &self.directory else {
+        let Some(Ok(view)) = self.home.as_ref().map(PinHome::view) else {
             return true;
         };
-        let store = Store::new(directory, key);
+        let store = view.store(key);
         let (Ok(record), Ok(pending)) = (store.read(), store.read_pending()) else {
             return true;
         };
@@ -285,18 +303,25 @@ impl Pins {
 
     /// Reads the pins of these servers again if a process has written some. Returns whether any of them is another now.
     pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        *self.seen.read() != self.last_change() && self.load(keys)
+        *self.seen.read() != self.home.as_ref().map(PinHome::seen) && self.load(keys)
     }
 
     /// Reads the pins of these servers and forgets all others. Returns whether any of them is another now.
     pub(crate) fn load<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        let Some(directory) = &self.directory else {
+        let Some(home) = &self.home else {
             return false;
         };
-        *self.seen.write() = self.last_change();
+        *self.seen.write() = Some(home.seen());
+        let view = match home.view() {
+            Ok(view) => view,
+            Err(error) => {
+                tracing::warn!(%error, "approvals of tools cannot be read, so those that are known stay");
+                return self.keep_known(keys, &error);
+            }
+        };
         let mut all = BTreeMap::new();
         for key in keys {
-            let store = Store::new(directory, key);
+            let store = view.store(key);
             let trust = self.trust(&key.server);
             let pending = store.read_pending::<Pending>();
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
@@ -341,12 +366,30 @@ impl Pins {
         !is_same
     }
 
-    /// The time at which a record was last written by this or another process.
-    fn last_change(&self) -> Option<SystemTime> {
-        let directory = self.directory.as_ref()?.join(FORM);
-        fs::metadata(directory)
-            .and_then(|directory| directory.modified())
-            .ok()
+    /// Holds the tools of servers whose records cannot be read, and were not before. Returns whether there are any.
+    fn keep_known<'k>(&self, keys: impl Iterator<Item = &'k Key>, error: &io::Error) -> bool {
+        let mut known = self.known.write();
+        let before = known.len();
+        for key in keys {
+            let unknown = || Known::unknown(error.to_string());
+            known.entry(key.server.clone()).or_insert_with(unknown);
+        }
+        known.len() > before
+    }
+
+    /// The servers that could not be compared with the store, once it answers. They are to be listed again.
+    pub(crate) fn take_uncompared(&self) -> BTreeSet<ServerName> {
+        let Some(shared) = self.home.as_ref().and_then(PinHome::shared) else {
+            return BTreeSet::new();
+        };
+        let mut uncompared = self.uncompared.lock();
+        let (servers, last) = &mut *uncompared;
+        let is_early = last.is_some_and(|last| last.elapsed() < AGAIN);
+        if servers.is_empty() || is_early || shared.fault().is_some() {
+            return BTreeSet::new();
+        }
+        *last = Some(Instant::now());
+        std::mem::take(servers)
     }
 
     /// Compares the current list of a server, which runs `program`, with its pins. Blocks on the disk. Returns whether something waits
@@ -357,24 +400,36 @@ impl Pins {
     /// unchanged.
     pub(crate) fn note(&self, key: &Key, program: &str, now: &ServerTools) -> io::Result<bool> {
         let trust = self.trust(&key.server);
-        let Some(directory) = &self.directory else {
+        let Some(home) = &self.home else {
             return match trust {
                 Trust::Report => Ok(false),
                 _ => Err(io::Error::other(NO_DIRECTORY)),
             };
         };
-        let store = Store::new(directory, key);
-        let compared = compare(&store, program, &Listed::of(now), trust);
+        let listed = Listed::of(now);
+        let compared = home.edit(key, |store| compare(store, program, &listed, trust));
         let known = match &compared {
-            Ok((record, pending, _)) => Known::of(record, pending.clone(), trust, None),
+            Ok(compared) => {
+                compared.report(&key.server);
+                Known::of(&compared.record, compared.pending.clone(), trust, None)
+            }
+            Err(error) if home.shared().is_some() => {
+                self.uncompared.lock().0.insert(key.server.clone());
+                let mut all = self.known.write();
+                // The known decisions are by the hashes of definitions, so a definition that is not known is held.
+                let known = all.entry(key.server.clone()).or_default();
+                known.fault = Some(error.to_string());
+                return compared.map(|_| false);
+            }
             Err(error) => {
-                let record = store.read().ok().flatten().unwrap_or_default();
+                let view = home.view()?;
+                let record = view.store(key).read().ok().flatten().unwrap_or_default();
                 let fault = Some(error.to_string());
                 Known::of(&record, self.pending(&key.server), trust, fault)
             }
         };
         self.known.write().insert(key.server.clone(), known);
-        compared.map(|(_, _, is_news)| is_news && trust != Trust::Report)
+        compared.map(|compared| compared.is_news() && trust != Trust::Report)
     }
 
     /// Approves or rejects those changes in `seen` that are still pending, and returns the names of their tools. An empty
@@ -388,82 +443,90 @@ impl Pins {
         seen: &Pending,
         is_approved: bool,
     ) -> io::Result<Vec<String>> {
-        let Some(directory) = &self.directory else {
+        let Some(home) = &self.home else {
             return Err(io::Error::other(NO_DIRECTORY));
         };
-        let store = Store::new(directory, key);
-        let _lock = store.lock()?;
-        let mut record = store.read()?.unwrap_or_default();
-        let mut pending: Pending = store.read_pending()?.unwrap_or_default();
-        let is_current = |(name, change): &(&String, &Change)| {
-            let current = pending.tools.get(*name);
-            let shown = (&change.now, &change.kind, change.is_rejected);
-            current.is_some_and(|it| (&it.now, &it.kind, it.is_rejected) == shown)
-        };
-        let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
-        let entries = seen.entries.iter().filter(|(label, change)| {
-            let current = pending.entries.get(*label);
-            let shown = (&change.now, change.is_rejected);
-            current.is_some_and(|current| (&current.now, current.is_rejected) == shown)
-        });
-        let entries: Vec<_> = entries.collect();
-        let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
-        let has_same_instructions =
-            seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
-        let has_nothing = |of: &Pending| {
-            of.tools.is_empty() && of.entries.is_empty() && of.instructions.is_none()
-        };
-        let has_same_features = same(&seen.features) == same(&pending.features);
-        let is_empty = has_nothing(seen) && has_nothing(&pending) && has_same_features;
-        // An approval of nothing leaves a server in quarantine.
-        let has_current = !current.is_empty() || !entries.is_empty();
-        if is_approved && (has_current || has_same_instructions || is_empty) {
-            record.approve_entry(store.entry());
-        }
-        let mut decided = Vec::new();
-        for (name, change) in current {
-            decided.push(name.clone());
-            if is_approved {
-                record.approve(name, change);
-                pending.tools.remove(name);
-            } else {
-                record.rejected.insert(name.clone());
-                if let Some(current) = pending.tools.get_mut(name) {
-                    current.is_rejected = true;
-                }
-            }
-        }
-        for (label, change) in entries {
-            decided.push(label.clone());
-            if is_approved {
-                pending.entries.remove(label);
-                record.approve_entry_of(label, change);
-            } else {
-                record.rejected_entries.insert(label.clone());
-                if let Some(current) = pending.entries.get_mut(label) {
-                    current.is_rejected = true;
-                }
-            }
-        }
-        if has_same_instructions && is_approved {
-            let approved = pending.instructions.take();
-            record.instructions = Some(approved.and_then(|change| change.after));
-            decided.push(String::new());
-        }
-        let is_whole = seen.is_quarantined && has_same_features && has_nothing(&pending);
-        if is_approved && is_whole {
-            let features = pending.features.take();
-            let json = features.as_ref().and_then(|change| change.after.as_deref());
-            record.approve_whole(store.entry(), approved_entries(json));
-            decided.extend(features.map(|_| String::new()));
-        }
-        // The record first: after a crash between the two writes nothing more is free than was approved.
-        store.write(&record, true)?;
-        store.write_pending((!pending.is_empty()).then_some(&pending))?;
+        let (record, pending, decided) =
+            home.edit(key, |store| decide(store, seen, is_approved))?;
         let known = Known::of(&record, pending, self.trust(&key.server), None);
         self.known.write().insert(key.server.clone(), known);
         Ok(decided)
     }
+}
+
+/// Approves or rejects what of `seen` is still as it is there.
+fn decide(
+    store: &Store<'_>,
+    seen: &Pending,
+    is_approved: bool,
+) -> io::Result<(Record, Pending, Vec<String>)> {
+    let mut record = store.read()?.unwrap_or_default();
+    let mut pending: Pending = store.read_pending()?.unwrap_or_default();
+    let is_current = |(name, change): &(&String, &Change)| {
+        let current = pending.tools.get(*name);
+        let shown = (&change.now, &change.kind, change.is_rejected);
+        current.is_some_and(|it| (&it.now, &it.kind, it.is_rejected) == shown)
+    };
+    let current: Vec<_> = seen.tools.iter().filter(is_current).collect();
+    let entries = seen.entries.iter().filter(|(label, change)| {
+        let current = pending.entries.get(*label);
+        let shown = (&change.now, change.is_rejected);
+        current.is_some_and(|current| (&current.now, current.is_rejected) == shown)
+    });
+    let entries: Vec<_> = entries.collect();
+    let same = |one: &Option<Change>| one.as_ref().map(|change| change.now.clone());
+    let has_same_instructions =
+        seen.instructions.is_some() && same(&seen.instructions) == same(&pending.instructions);
+    let has_nothing =
+        |of: &Pending| of.tools.is_empty() && of.entries.is_empty() && of.instructions.is_none();
+    let has_same_features = same(&seen.features) == same(&pending.features);
+    let is_empty = has_nothing(seen) && has_nothing(&pending) && has_same_features;
+    // An approval of nothing leaves a server in quarantine.
+    let has_current = !current.is_empty() || !entries.is_empty();
+    if is_approved && (has_current || has_same_instructions || is_empty) {
+        record.approve_entry(store.entry());
+    }
+    let mut decided = Vec::new();
+    for (name, change) in current {
+        decided.push(name.clone());
+        if is_approved {
+            record.approve(name, change);
+            pending.tools.remove(name);
+        } else {
+            record.rejected.insert(name.clone());
+            if let Some(current) = pending.tools.get_mut(name) {
+                current.is_rejected = true;
+            }
+        }
+    }
+    for (label, change) in entries {
+        decided.push(label.clone());
+        if is_approved {
+            pending.entries.remove(label);
+            record.approve_entry_of(label, change);
+        } else {
+            record.rejected_entries.insert(label.clone());
+            if let Some(current) = pending.entries.get_mut(label) {
+                current.is_rejected = true;
+            }
+        }
+    }
+    if has_same_instructions && is_approved {
+        let approved = pending.instructions.take();
+        record.instructions = Some(approved.and_then(|change| change.after));
+        decided.push(String::new());
+    }
+    let is_whole = seen.is_quarantined && has_same_features && has_nothing(&pending);
+    if is_approved && is_whole {
+        let features = pending.features.take();
+        let json = features.as_ref().and_then(|change| change.after.as_deref());
+        record.approve_whole(store.entry(), approved_entries(json));
+        decided.extend(features.map(|_| String::new()));
+    }
+    // The record first: after a crash between the two writes nothing more is free than was approved.
+    store.write(&record, true)?;
+    store.write_pending((!pending.is_empty()).then_some(&pending))?;
+    Ok((record, pending, decided))
 }
 
 impl Record {
@@ -494,14 +557,38 @@ impl Record {
     }
 }
 
-/// Compares the list of a server with its record, and keeps both. Returns them, and whether something waits that did not before.
+/// A comparison of a server's list with its record.
+struct Compared {
+    record: Record,
+    pending: Pending,
+    /// The changes that waited before.
+    known: Pending,
+}
+
+impl Compared {
+    /// Whether something waits that did not before.
+    fn is_news(&self) -> bool {
+        self.pending.has_news(&self.known)
+    }
+
+    /// Says which tools differ that did not before.
+    fn report(&self, server: &ServerName) {
+        for (name, change) in &self.pending.tools {
+            let last = self.known.tools.get(name);
+            if last.is_none_or(|last| last.now != change.now) {
+                tracing::warn!(%server, tool = name, change = change.kind.word(), "a tool is not one that was approved");
+            }
+        }
+    }
+}
+
+/// Compares the list of a server with its record, and keeps both.
 fn compare(
     store: &Store<'_>,
     program: &str,
     listed: &Listed,
     trust: Trust,
-) -> io::Result<(Record, Pending, bool)> {
-    let _lock = store.lock()?;
+) -> io::Result<Compared> {
     let before = store.read()?;
     let known: Pending = store.read_pending()?.unwrap_or_default();
     let mut record = match &before {
@@ -521,9 +608,6 @@ fn compare(
         // The list before may have been compared where its definitions were still known.
         let last = known.tools.get(name);
         change.before = change.before.take().or_else(|| last?.before.clone());
-        if last.is_none_or(|last| last.now != change.now) {
-            tracing::warn!(server = %store.server(), tool = name, change = change.kind.word(), "a tool is not one that was approved");
-        }
     }
     if pending != known {
         store.write_pending((!pending.is_empty()).then_some(&pending))?;
@@ -531,8 +615,11 @@ fn compare(
     if before.as_ref() != Some(&record) {
         store.write(&record, false)?;
     }
-    let is_news = pending.has_news(&known);
-    Ok((record, pending, is_news))
+    Ok(Compared {
+        record,
+        pending,
+        known,
+    })
 }
 
 /// The pins of a server that is listed for the first time under its name.
@@ -581,6 +668,8 @@ mod tests {
     use super::*;
     use crate::catalog::{Cache, Listed};
     use bytes::Bytes;
+    use std::fs;
+    use std::path::Path;
 
     fn key() -> Key {
         Key {
@@ -603,7 +692,7 @@ mod tests {
     }
 
     fn pins(directory: &Path, trust: Trust) -> Pins {
-        let pins = Pins::new(Some(directory));
+        let pins = Pins::new(Some(PinHome::Directory(directory.to_owned())));
         pins.require(BTreeMap::from([(key().server, trust)]));
         pins
     }
@@ -762,7 +851,7 @@ mod tests {
         let pins = pins(directory.path(), Trust::Pin);
         let tools = listed(&[("read", "Reads.")]);
         note(&pins, &key(), &tools);
-        let files = fs::read_dir(directory.path().join(FORM)).unwrap();
+        let files = fs::read_dir(directory.path().join(record::FORM)).unwrap();
         let record = files
             .map(|file| file.unwrap().path())
             .find(|path| path.to_string_lossy().contains("notes~"));

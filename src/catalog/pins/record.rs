@@ -1,6 +1,7 @@
-//! The approved definitions of a server's tools on disk: a file per server, and one more for each directory in which its list depends on
-//! that. They are replaced whole, under one lock.
+//! The approved definitions of a server's tools: a file per server, and one more for each directory in which its list depends on
+//! that. They are replaced whole, under one lock. Several replicas have them in their store, by the names of the files (`home.rs`).
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
@@ -14,6 +15,7 @@ use sha2::{Digest as _, Sha256};
 use crate::catalog::Key;
 use crate::config::Trust;
 use crate::files;
+use crate::store::{Change, Table};
 use crate::tool::ServerName;
 
 /// The directory of this form. Files of newer forms are left alone.
@@ -191,26 +193,127 @@ impl Record {
     }
 }
 
-/// The files of one server in one directory.
+/// The place of the records.
+#[derive(Debug)]
+pub(super) enum Files<'a> {
+    /// A directory, and that of the older form.
+    Disk { directory: PathBuf, older: PathBuf },
+    /// A table of the store, and its changes.
+    Table {
+        table: &'a Table,
+        changes: RefCell<BTreeMap<String, Option<Vec<u8>>>>,
+    },
+}
+
+/// The records of one server.
 #[derive(Debug)]
 pub(super) struct Store<'a> {
-    directory: PathBuf,
-    older: PathBuf,
+    files: Files<'a>,
     key: &'a Key,
 }
 
-impl<'a> Store<'a> {
-    /// The files of `key` below `root`.
-    pub(super) fn new(root: &Path, key: &'a Key) -> Self {
-        Self {
+impl<'a> Files<'a> {
+    /// The files below `root`.
+    pub(super) fn below(root: &Path) -> Self {
+        Self::Disk {
             directory: root.join(FORM),
             older: root.join(OLDER_FORM),
-            key,
         }
     }
 
-    pub(super) fn server(&self) -> &ServerName {
-        &self.key.server
+    /// The records of a table.
+    pub(super) fn of(table: &'a Table) -> Self {
+        Self::Table {
+            table,
+            changes: RefCell::default(),
+        }
+    }
+
+    fn read<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        match self {
+            Self::Disk { directory, .. } => read(&directory.join(name)),
+            Self::Table { table, changes } => {
+                let changes = changes.borrow();
+                let body = match changes.get(name) {
+                    Some(changed) => changed.as_deref(),
+                    None => table.get(name).map(|body| &**body),
+                };
+                let of = |error: serde_json::Error| of(Path::new(name), &io::Error::from(error));
+                body.map(|body| serde_json::from_slice(body).map_err(of))
+                    .transpose()
+            }
+        }
+    }
+
+    fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        match self {
+            Self::Disk { directory, .. } => write(&directory.join(name), value),
+            Self::Table { table, changes } => {
+                let body = serde_json::to_vec(value)?;
+                let is_known = table.get(name).is_some_and(|known| **known == *body);
+                let mut changes = changes.borrow_mut();
+                match is_known {
+                    true => drop(changes.remove(name)),
+                    false => drop(changes.insert(name.to_owned(), Some(body))),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        match self {
+            Self::Disk { directory, .. } => {
+                let path = directory.join(name);
+                match fs::remove_file(&path) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of(&path, &error)),
+                    _ => Ok(()),
+                }
+            }
+            Self::Table { table, changes } => {
+                let mut changes = changes.borrow_mut();
+                match table.contains_key(name) {
+                    true => drop(changes.insert(name.to_owned(), None)),
+                    false => drop(changes.remove(name)),
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The names of all records.
+    fn names(&self) -> io::Result<BTreeSet<String>> {
+        match self {
+            Self::Disk { directory, .. } => {
+                let names = fs::read_dir(directory)?.map(|file| {
+                    let name = file?.file_name();
+                    Ok(name.to_string_lossy().into_owned())
+                });
+                names.collect()
+            }
+            Self::Table { table, changes } => {
+                let changes = changes.borrow();
+                let known = table.keys().filter(|name| !changes.contains_key(*name));
+                let changed = changes.iter().filter(|(_, body)| body.is_some());
+                let changed = changed.map(|(name, _)| name);
+                Ok(known.chain(changed).cloned().collect())
+            }
+        }
+    }
+}
+
+impl<'a> Store<'a> {
+    /// The records of `key`.
+    pub(super) fn new(files: Files<'a>, key: &'a Key) -> Self {
+        Self { files, key }
+    }
+
+    /// The changes of a table.
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        match self.files {
+            Files::Disk { .. } => Vec::new(),
+            Files::Table { changes, .. } => changes.into_inner().into_iter().collect(),
+        }
     }
 
     /// The server's entry, without the directory or person.
@@ -223,7 +326,7 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When a file that there is cannot be read.
     pub(super) fn read(&self) -> io::Result<Option<Record>> {
-        let mut record: Option<Record> = read(&self.path(self.place()))?;
+        let mut record: Option<Record> = self.files.read(&self.name(self.place()))?;
         match &mut record {
             Some(record) => {
                 if let Some(rejections) = self.rejections()? {
@@ -231,7 +334,7 @@ impl<'a> Store<'a> {
                     record.rejected_entries = rejections.rejected_entries;
                 }
             }
-            None => record = read(&self.path(None))?,
+            None => record = self.files.read(&self.name(None))?,
         }
         if record.is_none() {
             record = self.read_older()?;
@@ -244,7 +347,7 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When the file that there is cannot be read.
     pub(super) fn rejections(&self) -> io::Result<Option<Rejections>> {
-        read(&self.path(None))
+        self.files.read(&self.name(None))
     }
 
     /// Keeps `record`. Tools that no directory has had before are added to the server's record; with `whole`, that becomes the same.
@@ -252,15 +355,15 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn write(&self, record: &Record, whole: bool) -> io::Result<()> {
-        write(&self.path(self.place()), record)?;
+        self.files.write(&self.name(self.place()), record)?;
         if self.place().is_none() {
             return Ok(());
         }
-        let path = self.path(None);
-        let known: Option<Record> = read(&path)?;
+        let name = self.name(None);
+        let known: Option<Record> = self.files.read(&name)?;
         let mut shared = match known {
             Some(known) if !whole => known,
-            _ => return write(&path, record),
+            _ => return self.files.write(&name, record),
         };
         let count = |record: &Record| {
             let entries = record.entries.as_ref().map(BTreeMap::len);
@@ -278,7 +381,7 @@ impl<'a> Store<'a> {
         }
         match count(&shared) == before {
             true => Ok(()),
-            false => write(&path, &shared),
+            false => self.files.write(&name, &shared),
         }
     }
 
@@ -287,7 +390,7 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When the file cannot be read.
     pub(super) fn read_pending<T: DeserializeOwned>(&self) -> io::Result<Option<T>> {
-        read(&self.pending_path())
+        self.files.read(&self.pending_name())
     }
 
     /// Keeps what waits; `None` removes the file.
@@ -295,14 +398,11 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When the file cannot be written.
     pub(super) fn write_pending(&self, pending: Option<&impl Serialize>) -> io::Result<()> {
-        let path = self.pending_path();
-        let Some(pending) = pending else {
-            return match fs::remove_file(&path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of(&path, &error)),
-                _ => Ok(()),
-            };
-        };
-        write(&path, pending)
+        let name = self.pending_name();
+        match pending {
+            Some(pending) => self.files.write(&name, pending),
+            None => self.files.remove(&name),
+        }
     }
 
     /// The records of other servers that run `program`.
@@ -310,10 +410,11 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When one cannot be read, as it may hold back a tool.
     pub(super) fn of_program(&self, program: &str) -> io::Result<Vec<Record>> {
-        let stems: BTreeSet<String> = read(&self.program_path(program))?.unwrap_or_default();
+        let stems = self.files.read(&program_name(program))?;
+        let stems: BTreeSet<String> = stems.unwrap_or_default();
         let own = self.stem(None);
         let others = stems.iter().filter(|stem| **stem != own);
-        let records = others.map(|stem| read(&self.directory.join(format!("{stem}.json"))));
+        let records = others.map(|stem| self.files.read(&format!("{stem}.json")));
         records.filter_map(Result::transpose).collect()
     }
 
@@ -322,10 +423,10 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When that cannot be kept.
     pub(super) fn note_program(&self, program: &str) -> io::Result<()> {
-        let path = self.program_path(program);
-        let mut stems: BTreeSet<String> = read(&path)?.unwrap_or_default();
+        let name = program_name(program);
+        let mut stems: BTreeSet<String> = self.files.read(&name)?.unwrap_or_default();
         match stems.insert(self.stem(None)) {
-            true => write(&path, &stems),
+            true => self.files.write(&name, &stems),
             false => Ok(()),
         }
     }
@@ -336,25 +437,12 @@ impl<'a> Store<'a> {
     /// When a file cannot be read.
     pub(super) fn all_pending<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
         let mut found = Vec::new();
-        for file in fs::read_dir(&self.directory)? {
-            let path = file?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
+        for name in self.files.names()? {
             if name.ends_with(PENDING) && !name.starts_with('.') {
-                found.extend(read(&path)?);
+                found.extend(self.files.read(&name)?);
             }
         }
         Ok(found)
-    }
-
-    /// Locks out other processes until the returned file is dropped.
-    ///
-    /// # Errors
-    /// When there can be no lock.
-    pub(super) fn lock(&self) -> io::Result<File> {
-        files::create_private_directory(&self.directory)?;
-        let file = files::open_lock(&self.directory.join("lock"))?;
-        file.lock()?;
-        Ok(file)
     }
 
     /// The part of the key that names a directory or person.
@@ -362,18 +450,13 @@ impl<'a> Store<'a> {
         self.key.parts().1
     }
 
-    fn path(&self, place: Option<&str>) -> PathBuf {
-        self.directory.join(format!("{}.json", self.stem(place)))
+    fn name(&self, place: Option<&str>) -> String {
+        format!("{}.json", self.stem(place))
     }
 
-    fn pending_path(&self) -> PathBuf {
+    fn pending_name(&self) -> String {
         let stem = self.stem(self.place());
-        self.directory.join(format!("{stem}{PENDING}"))
-    }
-
-    /// The list of the servers that run `program`.
-    fn program_path(&self, program: &str) -> PathBuf {
-        self.directory.join(format!("~{program}.json"))
+        format!("{stem}{PENDING}")
     }
 
     /// The hash tells apart names that some file systems take for the same.
@@ -389,10 +472,13 @@ impl<'a> Store<'a> {
     /// The pins of an older version: those of this entry, otherwise the latest of any entry of this name.
     fn read_older(&self) -> io::Result<Option<Record>> {
         let mut found: Option<(u8, std::time::SystemTime, PathBuf)> = None;
-        let files = match fs::read_dir(&self.older) {
+        let Files::Disk { older, .. } = &self.files else {
+            return Ok(None);
+        };
+        let files = match fs::read_dir(older) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(of(&self.older, &error)),
+            Err(error) => return Err(of(older, &error)),
         };
         for file in files {
             let file = file?;
@@ -423,6 +509,23 @@ impl<'a> Store<'a> {
         }
         Ok(Some(record))
     }
+}
+
+/// The list of the servers that run `program`.
+fn program_name(program: &str) -> String {
+    format!("~{program}.json")
+}
+
+/// Locks out other processes until the returned file is dropped.
+///
+/// # Errors
+/// When there can be no lock.
+pub(super) fn lock(root: &Path) -> io::Result<File> {
+    let directory = root.join(FORM);
+    files::create_private_directory(&directory)?;
+    let file = files::open_lock(&directory.join("lock"))?;
+    file.lock()?;
+    Ok(file)
 }
 
 /// The configuration in the name of an older file of `server`.

@@ -7,6 +7,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::audit::{Audit, Directories};
+use crate::config::Durability;
 use crate::text::chain;
 
 pub(super) async fn examine(app: &App, machine: &Machine, examination: &mut Examination) {
@@ -19,6 +20,10 @@ pub(super) async fn examine(app: &App, machine: &Machine, examination: &mut Exam
     if let Err(error) = Audit::check(&directories) {
         let what = printable(&chain(&error));
         examination.add(Finding::new(&kinds::AUDIT_UNWRITABLE, subject, what));
+    }
+    if config.audit.durable == Durability::Store && matches!(config.store, Ok(None)) {
+        let what = "`audit.durable` is \"store\", and `store` is not set";
+        examination.add(Finding::new(&kinds::AUDIT_NOT_DURABLE, "audit", what));
     }
     for (target, reason) in Audit::unreachable(&config.audit_copies).await {
         let what = printable(&config.masker.mask(&reason));

@@ -213,6 +213,9 @@ kinds! {
     AUDIT_UNWRITABLE: Error "audit-unwritable", "the audit log cannot be written",
         why "With an audit log, no call is answered whose line was not written, so every call is refused.",
         advice "Make the directory writable for you, or take `audit` out of the configuration.";
+    AUDIT_NOT_DURABLE: Error "audit-not-durable", "the audit log must be in a store, and there is none",
+        why "With `\"durable\": \"store\"`, no call is answered whose line is not committed in the store, so every call is refused.",
+        advice "Set `store` to the URL of a PostgreSQL database, or take `audit.durable` out of the configuration.";
     AUDIT_TARGET: Warning "audit-target", "a target for copies of the audit log accepts none",
         why "The log itself is written, but the copies that you asked for with `audit.to` are dropped.",
         advice "Start the target, or correct `audit.to`, `audit.syslog` or `otlp.endpoint`.";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::client::ForClient;
 use super::withheld::{self, Withheld};
 use super::{Check, listed, meant};
-use crate::catalog::Key;
+use crate::catalog::{Key, PinHome};
 use crate::cli::diagnostics::Exit;
 use crate::cli::output::{Output, bad, faint, good, strong};
 use crate::cli::printable::printable;
@@ -118,7 +118,8 @@ fn answer(
     };
     let unreachable = unreachable(server, entry, config, project.as_deref());
     let unreachable = unreachable.or_else(|| is_outside.then(outside));
-    let withheld = withheld::of(&key, entry, known, paths);
+    let home = PinHome::of(environment.store(), paths.state_dir.join("pins"));
+    let withheld = withheld::of(&key, entry, known, &home);
     let (verdict, reason) = match (unreachable, verdict, &withheld) {
         (Some(reason), ..) => (Verdict::Denied, Some(reason)),
         (None, Verdict::Allowed | Verdict::Asked, Some(withheld)) => {

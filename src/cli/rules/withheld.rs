@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::listed;
-use crate::catalog::{ChangeKind, Key, Pins, ServerTools, ToolEntry};
+use crate::catalog::{ChangeKind, Key, PinHome, Pins, ServerTools, ToolEntry};
 use crate::config::{Config, Paths, Server, Trust};
 use crate::scan::{self, Neighbours};
 
@@ -14,15 +14,15 @@ pub(super) struct Withheld {
     pub(super) reason: String,
 }
 
-/// The reason why a tool of the server with this key is withheld, by the pins on disk. `tool` is its last listed form.
+/// The reason why a tool of the server with this key is withheld, by the pins in `home`. `tool` is its last listed form.
 pub(super) fn of(
     key: &Key,
     entry: &Server,
     tool: Option<&ToolEntry>,
-    paths: &Paths,
+    home: &PinHome,
 ) -> Option<Withheld> {
     let server = &key.server;
-    let pins = loaded(key, entry.trust, paths);
+    let pins = loaded(key, entry.trust, home);
     let review = format!("`mcpzip approve {server}` shows it");
     let withheld = |word, reason: String| Some(Withheld { word, reason });
     if pins.is_unstarted(server) {
@@ -52,7 +52,7 @@ pub(super) fn of(
             server: server.clone(),
             configuration: entry.hash.to_string(),
         };
-        loaded(&key, entry.trust, paths).change(server, tool)
+        loaded(&key, entry.trust, home).change(server, tool)
     };
     let change = pins.change(server, tool).or_else(anywhere);
     if change.as_ref().is_some_and(|change| change.is_rejected) || entry.trust == Trust::Report {
@@ -87,9 +87,9 @@ pub(super) fn of(
     )
 }
 
-/// The pins of one server, as they are on disk.
-fn loaded(key: &Key, trust: Trust, paths: &Paths) -> Pins {
-    let pins = Pins::new(Some(&paths.state_dir.join("pins")));
+/// The pins of one server, as they are kept.
+fn loaded(key: &Key, trust: Trust, home: &PinHome) -> Pins {
+    let pins = Pins::new(Some(home.clone()));
     pins.require(BTreeMap::from([(key.server.clone(), trust)]));
     pins.load(std::iter::once(key));
     pins

@@ -36,7 +36,8 @@ pub(super) async fn check(
         .proxies
         .main()
         .limits
-        .admit(&whole, &subject, identity);
+        .admit(&whole, &subject, identity)
+        .await;
     match admitted {
         Ok(()) => next.run(request).await,
         Err(exceeded) => refusal::limited(&exceeded),

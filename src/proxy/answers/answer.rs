@@ -15,7 +15,7 @@ use super::projection::shape_of;
 use crate::config::{Lifetime, ResultForm};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
-use crate::results::{ResultId, Shelf};
+use crate::results::{Holder, Place, ResultId, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
 use crate::upstream::required_input;
 
@@ -171,9 +171,7 @@ impl Answers {
         budget: usize,
         kept: Option<KeptForm>,
     ) -> Reply {
-        let options = asked.view.config().results;
         let looked = self.looked_into(&result, asked.select.is_some()).await;
-        let shelf = shelf_of(options.kept_for, asked.caller);
         let (reply, is_stored, is_part) = match asked.select {
             // An error must not be filtered out.
             Some(filter) if !looked.failed => {
@@ -187,7 +185,7 @@ impl Answers {
                         .unwrap_or(result),
                 );
             }
-            _ => match self.shortened(&result, &looked, shelf).await {
+            _ => match self.shortened(&result, &looked, &place_of(asked)).await {
                 Some(reply) => (reply, true, true),
                 None => {
                     return Reply::Relayed(
@@ -231,7 +229,7 @@ impl Answers {
         budget: usize,
         asked: &AnsweredCall<'_>,
     ) -> (Reply, bool) {
-        let shelf = shelf_of(asked.view.config().results.kept_for, asked.caller);
+        let place = &place_of(asked);
         let share = asked.caller.client.share();
         let Some(data) = &looked.input else {
             let text = "The call was made. Nothing was selected of its result, which has neither text nor data.";
@@ -241,14 +239,14 @@ impl Answers {
             Ok(text) if text.chars().count() <= budget => {
                 let is_less = result.len() > text.len() + WORTH_STORING;
                 let note = if is_less {
-                    self.source(shelf, result, looked.length).await
+                    self.source(place, result, looked.length).await
                 } else {
                     String::new()
                 };
                 (looked.with_text(&format!("{text}{note}"), false), true)
             }
             Ok(text) => {
-                let text = match self.kept(shelf, result).await {
+                let text = match self.kept(place, result).await {
                     Some(whole) => {
                         let (head, length) = (head(&text, HEAD), text.chars().count());
                         format!("{head}\n… the selection has {length} characters. {whole}")
@@ -259,7 +257,7 @@ impl Answers {
             }
             Err(error) => {
                 let shape = format!("The data: {}", shape_of(data));
-                let (whole, shown) = self.kept_or_shown(shelf, result, &shape).await;
+                let (whole, shown) = self.kept_or_shown(place, result, &shape).await;
                 let text = format!("{error}. The call was made. {whole}\n{shown}");
                 (looked.with_text(&text, true), false)
             }
@@ -267,13 +265,13 @@ impl Answers {
     }
 
     /// The head of a result; `None` if the whole cannot be stored and must be the answer itself.
-    async fn shortened(&self, result: &Bytes, looked: &Looked, shelf: Shelf) -> Option<Reply> {
+    async fn shortened(&self, result: &Bytes, looked: &Looked, place: &Place) -> Option<Reply> {
         let shape = looked
             .shape
             .as_deref()
             .map(|shape| format!("\nThe data: {shape}"))
             .unwrap_or_default();
-        let whole = self.kept(shelf, result).await?;
+        let whole = self.kept(place, result).await?;
         let Looked {
             head,
             length,
@@ -287,8 +285,8 @@ impl Answers {
     }
 
     /// Stores a result of which only a part is shown, and returns a short note about it.
-    async fn source(&self, shelf: Shelf, result: &Bytes, length: usize) -> String {
-        let id = self.stored(shelf, result).await;
+    async fn source(&self, place: &Place, result: &Bytes, length: usize) -> String {
+        let id = self.stored(place, result).await;
         id.map_or_else(
             || format!("\n… of {length} characters. {REST_LOST}"),
             |id| format!("\n… of {length} characters, all in mcpzip__read_result `{id}`"),
@@ -296,16 +294,16 @@ impl Answers {
     }
 
     /// Stores a result and returns a note on how to read it; `None` if it cannot be stored.
-    async fn kept(&self, shelf: Shelf, result: &Bytes) -> Option<String> {
-        let id = self.stored(shelf, result).await?;
+    async fn kept(&self, place: &Place, result: &Bytes) -> Option<String> {
+        let id = self.stored(place, result).await?;
         Some(format!(
             r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
         ))
     }
 
     /// A note on how to read a stored result, with `part` of it. If it cannot be stored, its whole text.
-    async fn kept_or_shown(&self, shelf: Shelf, result: &Bytes, part: &str) -> (String, String) {
-        match self.kept(shelf, result).await {
+    async fn kept_or_shown(&self, place: &Place, result: &Bytes, part: &str) -> (String, String) {
+        match self.kept(place, result).await {
             Some(whole) => (whole, part.to_owned()),
             None => (
                 "Its result could not be stored, so here it is whole:".to_owned(),
@@ -314,11 +312,11 @@ impl Answers {
         }
     }
 
-    pub(in crate::proxy) async fn stored(&self, shelf: Shelf, result: &Bytes) -> Option<ResultId> {
-        let (results, bytes) = (self.results.clone(), result.clone());
+    pub(in crate::proxy) async fn stored(&self, place: &Place, result: &Bytes) -> Option<ResultId> {
+        let (results, bytes, place) = (self.results.clone(), result.clone(), place.clone());
         let kept = self
             .tasks
-            .spawn_blocking(move || results.keep(shelf, &bytes))
+            .spawn_blocking(move || results.keep(&place, &bytes))
             .await;
         match kept {
             Ok(Ok(id)) => Some(id),
@@ -332,11 +330,40 @@ impl Answers {
     }
 }
 
-/// The scope in which a caller's results are stored. Without a handshake there is no session for them.
-pub(in crate::proxy) fn shelf_of(kept_for: Lifetime, caller: &Caller) -> Shelf {
-    match kept_for {
+/// The place of the results of a call.
+fn place_of(asked: &AnsweredCall<'_>) -> Place {
+    place(asked.view, asked.caller)
+}
+
+/// The place of a caller's results. Without a handshake there is no session for them.
+pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> Place {
+    let config = view.config();
+    let shelf = match config.results.kept_for {
         Lifetime::For(time) => Shelf::Common(time),
         Lifetime::Session if caller.revision.is_modern() => Shelf::Run,
         Lifetime::Session => Shelf::Client(caller.client.number()),
+    };
+    let holder = || {
+        let replica = caller.client.replica()?;
+        let session = match shelf {
+            Shelf::Client(_) => replica.session()?,
+            Shelf::Run | Shelf::Common(_) => "",
+        };
+        let kind = match shelf {
+            Shelf::Client(_) => "session",
+            Shelf::Run => "run",
+            Shelf::Common(_) => "common",
+        };
+        let identity = caller.client.person().unwrap_or_default();
+        Some(Holder::of(&[
+            kind,
+            identity,
+            session,
+            &config.results_scope()?,
+        ]))
+    };
+    Place {
+        shelf,
+        holder: holder(),
     }
 }

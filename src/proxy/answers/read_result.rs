@@ -6,13 +6,13 @@ use regex::RegexBuilder;
 use serde_json::value::RawValue;
 
 use super::Answers;
-use super::answer::shelf_of;
+use super::answer::place;
 use super::content::{Content, HEAD, head};
 use super::projection::{input_of, shape_of};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
-use crate::results::Shelf;
+use crate::results::{Place, Shelf};
 use crate::statistics::Answer;
 
 /// The maximum number of lines that a search in a stored result shows.
@@ -61,13 +61,15 @@ impl Answers {
                 Part::Range(offset..offset.saturating_add(number("limit").unwrap_or(HEAD)))
             }
         };
-        let shelf = caller.map_or(Shelf::Run, |caller| {
-            shelf_of(view.config().results.kept_for, caller)
-        });
+        let nobody = || Place {
+            shelf: Shelf::Run,
+            holder: None,
+        };
+        let place = caller.map_or_else(nobody, |caller| place(view, caller));
         let results = self.results.clone();
         let read = self
             .tasks
-            .spawn_blocking(move || match results.load(shelf, &id) {
+            .spawn_blocking(move || match results.load(&place, &id) {
                 Ok(result) => read(&result, &id, &part),
                 Err(error) => Err(Reply::tool_error(&error.to_string())),
             });

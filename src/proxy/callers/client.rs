@@ -318,9 +318,17 @@ impl Client {
 
     /// The id of its session for approvals. Requests without a session from clients of one name share it.
     pub(in crate::proxy) fn session(&self) -> String {
-        match self.replica.get().and_then(ClientOfReplica::session) {
+        let Some(replica) = self.replica.get() else {
+            return format!("{}-{:x}", process(), self.share());
+        };
+        match replica.session() {
             Some(session) => session.to_owned(),
-            None => format!("{}-{:x}", process(), self.share()),
+            // At every replica alike.
+            None => format!(
+                "{}-{}",
+                replica.identity(),
+                self.software_name().unwrap_or_default()
+            ),
         }
     }
 

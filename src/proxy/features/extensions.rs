@@ -39,7 +39,7 @@ impl Features {
         };
         let reply = self.ask_extension(view, caller, &name, params).await;
         Some(match event {
-            Some(event) => event.end(reply),
+            Some(event) => event.end(reply).await,
             None => reply,
         })
     }

@@ -133,7 +133,7 @@ impl Features {
             _ => self.get_prompt(view, caller, params, &reached).await,
         };
         match event {
-            Some(event) => event.end(reply),
+            Some(event) => event.end(reply).await,
             None => reply,
         }
     }

@@ -220,7 +220,7 @@ impl Features {
             reply => reply,
         };
         match event {
-            Some(event) => event.end(reply),
+            Some(event) => event.end(reply).await,
             None => reply,
         }
     }

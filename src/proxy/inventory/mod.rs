@@ -140,7 +140,7 @@ impl Inventory {
         } = parts;
         let config = callers.unscoped().config();
         let cache = directories.cache.as_deref();
-        let pins = Arc::new(Pins::new(directories.pins.as_deref()));
+        let pins = Arc::new(Pins::new(directories.pins.clone()));
         catalog.reserve(config.names.iter().cloned());
         pins.require(policy::pinned(&config));
         let known = Arc::downgrade(&pins);

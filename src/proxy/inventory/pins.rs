@@ -1,5 +1,7 @@
 //! Tools whose definitions are not the approved ones.
 
+use std::sync::Arc;
+
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Key, Pending, Tool};
@@ -29,6 +31,9 @@ impl Inventory {
             self.pins_changed();
             let started = before.iter().filter(|key| !unstarted(&key.server));
             started.for_each(|key| self.poke(&key.server));
+        }
+        for server in self.pins.take_uncompared() {
+            self.poke(&server);
         }
     }
 
@@ -131,6 +136,19 @@ impl Inventory {
         }
         self.pins_changed();
         Ok(decided)
+    }
+
+    /// Does work that waits for the disk or the store.
+    ///
+    /// # Errors
+    /// Those of the work, and when the run ends.
+    pub(crate) async fn blocking<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Self) -> std::io::Result<T> + Send + 'static,
+    ) -> std::io::Result<T> {
+        let inventory = self.clone();
+        let done = self.tasks.spawn_blocking(move || work(&inventory)).await;
+        done.unwrap_or_else(|error| Err(std::io::Error::other(error)))
     }
 
     /// Applies changed pins to the catalog, and notifies clients.

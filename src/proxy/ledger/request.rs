@@ -7,7 +7,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 
 use super::{answered, profile_of};
-use crate::audit::{Audit, Event, Kind, Outcome};
+use crate::audit::{Audit, Event, Kind, Outcome, Written};
 use crate::mcp::{ErrorCode, Object};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
@@ -70,16 +70,24 @@ impl<'a> RequestEvent<'a> {
     }
 
     /// Writes the event, and returns the answer to give.
-    pub(in crate::proxy) fn end(mut self, reply: Reply) -> Reply {
+    pub(in crate::proxy) async fn end(mut self, reply: Reply) -> Reply {
         self.is_answered = true;
         let (_, outcome, received) = answered(&reply);
-        match self.write(outcome, received) {
+        let committed = match self.write(outcome, received) {
+            Ok(written) => self.audit.committed(written).await,
+            Err(error) => Err(error),
+        };
+        match committed {
             Ok(()) => reply,
             Err(error) => unwritten(&error),
         }
     }
 
-    fn write(&self, outcome: Outcome, received: Option<usize>) -> Result<(), crate::audit::Error> {
+    fn write(
+        &self,
+        outcome: Outcome,
+        received: Option<usize>,
+    ) -> Result<Option<Written>, crate::audit::Error> {
         let identity = self.caller.client.identity();
         let workspace = self.caller.client.workspace();
         let (server, prompt) = self.reached.0.lock().clone().unzip();

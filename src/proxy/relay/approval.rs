@@ -80,8 +80,11 @@ impl Asked {
         self.waiting.lock().values().map(|(count, _)| count).sum()
     }
 
-    /// Withdraws all questions: with this process, the sessions that could use an approval end.
+    /// Withdraws all questions: with this process, the sessions that could use an approval end. Those of replicas go on at another one.
     pub(super) fn close(&self) {
+        if self.approvals.as_ref().is_some_and(Approvals::are_shared) {
+            return;
+        }
         let ids: Vec<String> = self.waiting.lock().drain().map(|(id, _)| id).collect();
         for (id, approvals) in ids.iter().zip(self.approvals.iter().cycle()) {
             withdraw(approvals, id);

@@ -14,7 +14,7 @@ use super::builtin;
 use super::call::Call;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
-use crate::proxy::answers::answer::shelf_of;
+use crate::proxy::answers::answer::place;
 use crate::proxy::answers::content::text_of;
 use crate::proxy::answers::projection::input_of;
 use crate::proxy::answers::reply::is_error;
@@ -149,11 +149,11 @@ impl Tools {
             return "\nIt had made no call.".to_owned();
         }
         let (count, mut is_stored) = (made.len(), false);
-        let shelf = shelf_of(context.view.config().results.kept_for, &context.caller);
+        let place = place(&context.view, &context.caller);
         let mut text = format!("\nIt had made {}:", counted(count, "call"));
         for Made { name, answer } in made.into_iter().rev().take(SHOWN).rev() {
             let outcome = match answer {
-                Ok(Some(result)) => match self.answers.stored(shelf, &result).await {
+                Ok(Some(result)) => match self.answers.stored(&place, &result).await {
                     Some(id) => {
                         is_stored = true;
                         format!("answered, stored as `{id}`")

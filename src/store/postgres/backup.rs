@@ -13,6 +13,9 @@ use super::{Store, StoreError};
 /// The version of the form.
 const VERSION: u32 = 1;
 
+/// The schema from which on there are shelves and statistics.
+const SHELVES: i32 = 2;
+
 /// A line of a copy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "is", rename_all = "snake_case", deny_unknown_fields)]
@@ -38,6 +41,13 @@ pub(crate) enum Copied {
         /// Its body in base64.
         body: String,
     },
+    /// The statistics of a day.
+    Usage {
+        /// The day.
+        day: String,
+        /// Its counts in base64.
+        body: String,
+    },
 }
 
 /// What a store has.
@@ -53,6 +63,10 @@ pub(crate) struct Contents {
     pub(crate) sealed_with_previous_key: i64,
     /// The number of keys and logins that no key here opens.
     pub(crate) sealed_with_unknown_key: i64,
+    /// The number of stored results, of lists and the like, by kind.
+    pub(crate) kept: BTreeMap<String, i64>,
+    /// The number of days with statistics.
+    pub(crate) usage_days: i64,
 }
 
 /// Secrets by the ids of their keys, which sealed values have in plain text.
@@ -82,7 +96,16 @@ impl Store {
         let sealed = self.query_opt(SEALED, &[&current, &previous]).await?;
         let count = |at| sealed.as_ref().map_or(0, |row| row.get(at));
         let number = |row: Option<tokio_postgres::Row>| row.map_or(0, |row| row.get(0));
+        let (mut kept, mut usage_days) = (BTreeMap::new(), 0);
+        if self.schema().await?.version >= SHELVES {
+            let kinds = "select kind, count(*) from shelf where expires > now() group by kind";
+            let rows = self.query(kinds, &[]).await?;
+            kept = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+            usage_days = number(self.query_opt("select count(*) from usage", &[]).await?);
+        }
         Ok(Contents {
+            kept,
+            usage_days,
             records: records.iter().map(|row| (row.get(0), row.get(1))).collect(),
             logins: number(logins),
             audit_lines: number(lines),
@@ -91,14 +114,13 @@ impl Store {
         })
     }
 
-    /// A copy of the records and logins, without what ends soon and without audit logs.
+    /// A copy of the records, logins and statistics, without what ends soon, what can be made again, and audit logs.
     ///
     /// # Errors
     /// When PostgreSQL does not answer.
     pub(crate) async fn export(&self) -> Result<Vec<Copied>, StoreError> {
         let mut all = vec![Copied::Store { version: VERSION }];
-        let records =
-            "select kind, key, body from record where body is not null order by kind, key";
+        let records = "select kind, key, body from record where body is not null and kind <> 'approvals' order by kind, key";
         for row in self.query(records, &[]).await? {
             all.push(Copied::Record {
                 kind: row.get(0),
@@ -112,6 +134,15 @@ impl Store {
                 key: row.get(0),
                 body: STANDARD.encode(row.get::<_, Vec<u8>>(1)),
             });
+        }
+        if self.schema().await?.version >= SHELVES {
+            let days = "select day::text, body from usage order by day";
+            for row in self.query(days, &[]).await? {
+                all.push(Copied::Usage {
+                    day: row.get(0),
+                    body: STANDARD.encode(row.get::<_, Vec<u8>>(1)),
+                });
+            }
         }
         Ok(all)
     }
@@ -137,7 +168,7 @@ impl Store {
         for kind in crate::store::Kind::ALL {
             transaction.execute(LOCK, &[&kind.name()]).await?;
         }
-        let there = "select exists (select from record where body is not null) or exists (select from login)";
+        let there = "select exists (select from record where body is not null) or exists (select from login) or exists (select from usage)";
         let is_there: bool = transaction.query_one(there, &[]).await?.get(0);
         if is_there && !replaces {
             return Err(damaged(
@@ -147,7 +178,7 @@ impl Store {
         // Replicas learn of a removed record by its number.
         transaction
             .batch_execute(
-                "update record set body = null, number = nextval('change_number'), changed = now(); delete from login",
+                "update record set body = null, number = nextval('change_number'), changed = now(); delete from login; delete from usage",
             )
             .await?;
         let decode = |body: &str| {
@@ -168,6 +199,11 @@ impl Store {
                     let body = decode(body)?;
                     let write = "insert into login (key, body) values ($1, $2)";
                     transaction.execute(write, &[key, &body]).await?;
+                }
+                Copied::Usage { day, body } => {
+                    let body = decode(body)?;
+                    let write = "insert into usage (day, body) values ($1::text::date, $2)";
+                    transaction.execute(write, &[day, &body]).await?;
                 }
             }
         }

@@ -26,6 +26,12 @@ const MIGRATIONS: &[Migration] = &[
     Migration {
         version: 2,
         oldest: 1,
+        up: include_str!("migrations/0002.up.sql"),
+        down: include_str!("migrations/0002.down.sql"),
+    },
+    Migration {
+        version: 3,
+        oldest: 1,
         up: include_str!("migrations/0003.up.sql"),
         down: include_str!("migrations/0003.down.sql"),
     },

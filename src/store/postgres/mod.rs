@@ -13,9 +13,10 @@ mod migrations;
 mod notifications;
 mod records;
 mod replicas;
+mod shelves;
 mod url;
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
@@ -69,6 +70,8 @@ struct Inner {
     id: ReplicaId,
     alive: RwLock<Arc<[Replica]>>,
     mirrors: Mirrors,
+    /// The schemas before and after the update at the start.
+    migrated: OnceLock<(i32, i32)>,
     /// Ends the thread with the last clone.
     _stop: DropGuard,
 }
@@ -83,12 +86,8 @@ impl Store {
         store.check_encoding().await?;
         let (before, after) = store.migrate(None).await?;
         if before != after {
-            let (before, after) = (before.version, after.version);
-            tracing::info!(
-                before,
-                after,
-                "the schema of the store was brought up to date"
-            );
+            let schemas = (before.version, after.version);
+            store.0.migrated.get_or_init(|| schemas);
         } else if after.version > LATEST {
             let (found, known) = (after.version, LATEST);
             tracing::info!(
@@ -99,6 +98,7 @@ impl Store {
         }
         store.listen();
         store.follow();
+        store.tidy_shelves();
         Ok(store)
     }
 
@@ -147,6 +147,7 @@ impl Store {
             id: ReplicaId::random(),
             alive: RwLock::new(Arc::new([])),
             mirrors: Mirrors::default(),
+            migrated: OnceLock::new(),
             _stop: stop.drop_guard(),
         })))
     }

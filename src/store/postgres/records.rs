@@ -133,23 +133,23 @@ const ALLOW: &str = "insert into allowance as known (key, period, used, granted,
     where known.used < $3::bigint returning granted";
 
 /// A connection with a transaction that is open. Dropped, the connection is closed, which ends the transaction.
-struct Transaction(Option<Object>);
+pub(super) struct Transaction(Option<Object>);
 
 /// A change of a kind that has begun, and its turn among those of this process.
 type Changing = (Transaction, OwnedMutexGuard<()>);
 
 impl Transaction {
-    async fn begin(store: &Store) -> Result<Self, StoreError> {
+    pub(super) async fn begin(store: &Store) -> Result<Self, StoreError> {
         let connection = store.connection().await?;
         store.limited(connection.batch_execute("begin")).await?;
         Ok(Self(Some(connection)))
     }
 
-    fn connection(&self) -> &Object {
+    pub(super) fn connection(&self) -> &Object {
         self.0.as_ref().expect("it is there until the end")
     }
 
-    async fn commit(mut self, store: &Store) -> Result<(), StoreError> {
+    pub(super) async fn commit(mut self, store: &Store) -> Result<(), StoreError> {
         store
             .limited(self.connection().batch_execute("commit"))
             .await?;
@@ -658,6 +658,10 @@ impl Records for Store {
 
     fn fault(&self) -> Option<String> {
         Store::fault(self)
+    }
+
+    fn migrated(&self) -> Option<(i32, i32)> {
+        self.0.migrated.get().copied()
     }
 
     fn database(&self) -> Option<&Store> {

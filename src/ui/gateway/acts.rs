@@ -39,7 +39,7 @@ impl Gateway {
             action,
             "tools" | "search" | "describe" | "call" | "audit" | "stats" | "gain" | "logs"
         ) {
-            visit.admit()?;
+            visit.admit().await?;
         }
         let outcome = match action {
             "list" => list(visit),
@@ -77,7 +77,8 @@ impl Gateway {
         let server = prepared.server.clone();
         let outcome = match prepared.work {
             Work::Method("approvals.allow", params) => {
-                self.decide_call(visit, params["id"].as_str().unwrap_or_default(), true)
+                let id = params["id"].as_str().unwrap_or_default();
+                self.decide_call(visit, id, true).await
             }
             Work::Decide(decision) => {
                 let noted = known(visit, &decision.server)
@@ -89,7 +90,7 @@ impl Gateway {
             }
             Work::Command { ref arguments, .. } => match (action, server, arguments.last()) {
                 ("enable" | "disable", Some(server), _) => self.switch(visit, action, &server),
-                ("deny", _, Some(id)) => self.decide_call(visit, id, false),
+                ("deny", _, Some(id)) => self.decide_call(visit, id, false).await,
                 ("approvals", ..) => self.pending(visit).map(|pending| json!(pending)),
                 // The machine's own user may have other servers in the same state directory.
                 ("logs", Some(server), _) => match known(visit, &server) {

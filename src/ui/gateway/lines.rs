@@ -212,7 +212,7 @@ impl Gateway {
         first: Day,
         work: impl FnOnce(&Reading<'_>) -> Result<Value, String> + Send + 'static,
     ) -> Result<Value, String> {
-        let chains = Directories::below(&self.state_dir).chains;
+        let chains = Directories::below(&self.state.directory).chains;
         if !chains.exists() {
             return Err("there is no audit log: the gateway writes none".to_owned());
         }

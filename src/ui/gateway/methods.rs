@@ -43,7 +43,7 @@ impl Gateway {
     ///
     /// # Errors
     /// In words.
-    pub(super) fn method(
+    pub(super) async fn method(
         &self,
         visit: &Visit,
         method: &str,
@@ -71,7 +71,8 @@ impl Gateway {
             }
             "approvals.allow" | "approvals.deny" => {
                 let WhichApproval { id } = of(params)?;
-                self.decide_call(visit, &id, method == "approvals.allow")
+                let is_allowed = method == "approvals.allow";
+                self.decide_call(visit, &id, is_allowed).await
             }
             "events.list" => {
                 let Since { since } = of(params)?;
@@ -86,12 +87,15 @@ impl Gateway {
         let whole = visit.proxies().whole();
         let pending = self.approvals().pending();
         let mut pending = pending.map_err(|error| error.to_string())?;
-        pending.retain(|one| one.person.is_some() && one.configuration == whole.path);
+        // Replicas may have their configuration at different paths.
+        let is_ours =
+            |one: &Question| self.state.shared.is_some() || one.configuration == whole.path;
+        pending.retain(|one| one.person.is_some() && is_ours(one));
         Ok(pending)
     }
 
     /// Decides on a call that waits.
-    pub(super) fn decide_call(
+    pub(super) async fn decide_call(
         &self,
         visit: &Visit,
         id: &str,
@@ -106,7 +110,9 @@ impl Gateway {
         let word = if is_allowed { "allow" } else { "deny" };
         let order = format!("{word} call {id} of {}: {}", question.tool, question.call);
         self.note(visit, &order, Some(&question.server))?;
-        let decided = approvals.decide(id, is_allowed);
+        let id = id.to_owned();
+        let decided = visit.blocking(move || approvals.decide(&id, is_allowed));
+        let decided = decided.await.ok_or("the gateway ends")?;
         Ok(json!(decided.map_err(|error| error.to_string())?))
     }
 
@@ -134,7 +140,7 @@ impl Gateway {
     }
 
     fn approvals(&self) -> Approvals {
-        Approvals::below(&self.state_dir)
+        Approvals::of(&self.state)
     }
 
     /// The gateway and its sessions. Nothing of the machine is shown.

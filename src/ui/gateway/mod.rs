@@ -10,7 +10,6 @@ mod methods;
 mod stream;
 
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -34,7 +33,7 @@ use crate::downstream::http::{Pages, Visit, WINDOW};
 pub(crate) struct Gateway {
     /// The process of the gateway, for commands about the whole of it.
     opening: Opening,
-    state_dir: PathBuf,
+    state: crate::store::State,
     began: Instant,
     readings: lines::Readings,
     /// The open streams of each identity.
@@ -42,12 +41,12 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// The window of the gateway with this state directory. `opening` is this process.
+    /// The window of the gateway with this state. `opening` is this process.
     #[must_use]
-    pub(crate) fn new(opening: Opening, state_dir: PathBuf) -> Arc<Self> {
+    pub(crate) fn new(opening: Opening, state: crate::store::State) -> Arc<Self> {
         Arc::new(Self {
             opening,
-            state_dir,
+            state,
             began: Instant::now(),
             readings: lines::Readings::default(),
             streams: Mutex::default(),
@@ -119,7 +118,8 @@ async fn control(
     if !right.is_of(visit.manages()) {
         return refused(StatusCode::FORBIDDEN, right.refusal());
     }
-    let answer = match gateway.method(&visit, &call.method, call.params) {
+    let answer = gateway.method(&visit, &call.method, call.params).await;
+    let answer = match answer {
         Ok(result) => json!({ "result": result }),
         Err(message) => json!({ "error": { "code": -32602, "message": message } }),
     };

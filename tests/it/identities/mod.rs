@@ -76,7 +76,7 @@ pub(crate) fn token(setup: &Setup, arguments: &[&str]) -> String {
     made.code(0).stdout.trim().to_owned()
 }
 
-trait As {
+pub(crate) trait As {
     /// With this token.
     fn by(self, token: &str) -> Self;
 }
@@ -89,7 +89,7 @@ impl As for Call {
 
 /// The text of a tool's answer, or of the error.
 #[track_caller]
-fn said(call: Call) -> String {
+pub(crate) fn said(call: Call) -> String {
     let answer = call.send();
     let value: Value = serde_json::from_str(&answer.body).unwrap_or_default();
     let text = &value["result"]["content"][0]["text"];

@@ -7,5 +7,5 @@ mod lost;
 mod modern;
 mod placement;
 mod sessions;
-mod visits;
 mod upgrade;
+mod visits;

@@ -10,7 +10,7 @@ use crate::support::postgres::{Database, Postgres};
 use crate::support::until;
 
 /// The lines of calls of the tool in the store.
-fn lines(database: &Database) -> usize {
+pub(super) fn lines(database: &Database) -> usize {
     let count = r#"select count(*) from audit where line like '%"tool":"log"%'"#;
     database.run(count).parse().unwrap()
 }

@@ -1,10 +1,15 @@
 //! Several gateways on one PostgreSQL: what they share, and what goes on without it.
 
+mod approvals;
+mod caches;
 mod changes;
 mod commands;
+mod durable;
 mod failures;
 mod identities;
 mod limits;
+mod pins;
+mod results;
 
 use crate::support::gateway::Gateway;
 use crate::support::postgres::Database;

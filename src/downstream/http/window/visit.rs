@@ -87,15 +87,12 @@ impl Visit {
     ///
     /// # Errors
     /// When there were too many.
-    pub(crate) fn admit(&self) -> Result<(), Exceeded> {
+    pub(crate) async fn admit(&self) -> Result<(), Exceeded> {
         let entitlement = self.entitlement();
         let subject = Subject::Person(entitlement.person.clone());
         let limits = &self.shared.main().limits;
-        limits.admit(
-            &self.shared.proxies.whole(),
-            &subject,
-            &entitlement.identity,
-        )
+        let whole = self.shared.proxies.whole();
+        limits.admit(&whole, &subject, &entitlement.identity).await
     }
 
     /// Sends a request as a client of the person does, which uses the meta-tools. Dropping the future cancels it.

@@ -4,19 +4,28 @@
 //! cannot be derived from another. Results are removed by age and total size. With the setting that keeps results
 //! beyond a session, they are stored on a shelf, a directory that all runs share. A session that several processes
 //! serve, one after the other, has one directory under its own random name.
+//!
+//! Several replicas of a gateway have the results in their store, too, so that each of them can read what another one has stored
+//! (`shared.rs`).
+
+mod shared;
 
 use std::fmt;
 use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use sha2::{Digest as _, Sha256};
 
 use crate::files;
+use crate::store::Records;
 use crate::text::hex;
+
+pub(crate) use shared::Holder;
 
 /// Results older than this are removed.
 const KEPT_FOR: Duration = Duration::from_secs(24 * 60 * 60);
@@ -30,6 +39,10 @@ const COMMON: &str = "common";
 /// When all results are larger than this, in bytes, the oldest are removed.
 const LARGEST_TOTAL: u64 = 512 * 1024 * 1024;
 
+/// The first letter of the ids of results in this process alone, and of those that every replica can read.
+const OWN: char = 'r';
+const SHARED: char = 's';
+
 /// The results of this run.
 #[derive(Debug)]
 pub(crate) struct Results {
@@ -39,6 +52,8 @@ pub(crate) struct Results {
     /// The directory of its results on the common shelf.
     common: PathBuf,
     counter: AtomicU64,
+    /// The store of several replicas.
+    shared: Option<Arc<dyn Records>>,
 }
 
 /// The session or run that results are stored for.
@@ -54,9 +69,18 @@ pub(crate) enum Owner {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SessionId(String);
 
-/// The name of a result, such as `r1k3x9q`.
+/// The name of a result, such as `r1k3x9q`. One that every replica can read begins with `s`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ResultId(String);
+
+/// The place of a result.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    /// The shelf of this process.
+    pub(crate) shelf: Shelf,
+    /// Those who may read it at any replica. `None` if it stays in this process.
+    pub(crate) holder: Option<Holder>,
+}
 
 /// A group of results that share one directory and one set of readers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +107,20 @@ pub(crate) enum Error {
     /// There is no directory for results.
     #[error("the result cannot be kept: no directory is set for results")]
     Nowhere,
+    /// It is only at the replica that made the call.
+    #[error(
+        "the stored result `{id}` is only at the replica of the gateway that made the call, because it was too large for the store or the store did not answer; call the tool again"
+    )]
+    Elsewhere {
+        /// The id as it was written.
+        id: String,
+    },
+    /// The store does not answer.
+    #[error("the stored result cannot be read now: {source}; try again in a moment")]
+    Store {
+        /// The reason.
+        source: io::Error,
+    },
     /// The disk failed.
     #[error("the result cannot be kept: {source}")]
     Disk {
@@ -101,7 +139,15 @@ impl Results {
             owner,
             common: PathBuf::from(COMMON),
             counter: AtomicU64::new(0),
+            shared: None,
         }
+    }
+
+    /// Has the results in the store of several replicas, too.
+    #[must_use]
+    pub(crate) fn shared_in(mut self, shared: Option<Arc<dyn Records>>) -> Self {
+        self.shared = shared;
+        self
     }
 
     /// The store of one person: on the common shelf, too, only that person's results are.
@@ -122,19 +168,25 @@ impl Results {
             owner: Owner::default(),
             common: PathBuf::from(COMMON),
             counter: AtomicU64::new(0),
+            shared: None,
         }
     }
 
-    /// Stores `result` on a shelf, and removes the oldest results if it needs room.
+    /// Stores `result`, and removes the oldest results if it needs room. With a store of several replicas, it is committed there. A
+    /// result that cannot be written there stays in this process.
     ///
     /// # Errors
     /// When the disk fails.
-    pub(crate) fn keep(&self, shelf: Shelf, result: &[u8]) -> Result<ResultId, Error> {
+    pub(crate) fn keep(&self, place: &Place, result: &[u8]) -> Result<ResultId, Error> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
-        let id = ResultId(format!("r{}", base36(random(number) >> 4)));
+        let digits = base36(random(number) >> 4);
         let root = self.root.as_deref().ok_or(Error::Nowhere)?;
-        files::replace(&self.path(root, shelf, &id), &[result])?;
-        tidy(root, shelf);
+        let id = match self.share(place, &digits, result) {
+            true => ResultId(format!("{SHARED}{digits}")),
+            false => ResultId(format!("{OWN}{digits}")),
+        };
+        files::replace(&self.path(root, place.shelf, &id), &[result])?;
+        tidy(root, place.shelf);
         Ok(id)
     }
 
@@ -158,21 +210,24 @@ impl Results {
         self.counter.load(Ordering::Relaxed)
     }
 
-    /// The result with this id on a shelf.
+    /// The result with this id.
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub(crate) fn load(&self, shelf: Shelf, id: &str) -> Result<Vec<u8>, Error> {
+    pub(crate) fn load(&self, place: &Place, id: &str) -> Result<Vec<u8>, Error> {
         let unknown = || Error::Unknown {
             id: id.chars().take(40).collect(),
         };
         // Only the characters of an id reach the disk.
         let id = ResultId::parse(id).ok_or_else(unknown)?;
         let root = self.root.as_deref().ok_or_else(unknown)?;
-        files::read_any(&self.path(root, shelf, &id)).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => unknown(),
-            _ => error.into(),
-        })
+        match files::read_any(&self.path(root, place.shelf, &id)) {
+            Ok(result) => Ok(result),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                self.of_replicas(place, &id)?.ok_or_else(unknown)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn path(&self, root: &Path, shelf: Shelf, id: &ResultId) -> PathBuf {
@@ -271,7 +326,7 @@ impl SessionId {
 
 impl ResultId {
     fn parse(text: &str) -> Option<Self> {
-        let digits = text.strip_prefix('r')?;
+        let digits = text.strip_prefix([OWN, SHARED])?;
         let is_id = !digits.is_empty()
             && digits.len() < 16
             && digits.bytes().all(|b| b.is_ascii_alphanumeric());
@@ -328,22 +383,22 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use super::*;
 
-    const MINE: Shelf = Shelf::Client(7);
+    const MINE: Place = Place::of(Shelf::Client(7));
 
     #[test]
     fn what_is_kept_comes_back_and_goes_with_its_run() {
         let directory = tempfile::tempdir().unwrap();
         let results = Results::new(directory.path(), Owner::default());
-        for shelf in [MINE, Shelf::Run] {
-            let id = results.keep(shelf, b"{\"a\":1}").unwrap().to_string();
-            assert_eq!(results.load(shelf, &id).unwrap(), b"{\"a\":1}");
+        for shelf in [MINE, Place::of(Shelf::Run)] {
+            let id = results.keep(&shelf, b"{\"a\":1}").unwrap().to_string();
+            assert_eq!(results.load(&shelf, &id).unwrap(), b"{\"a\":1}");
             assert!(
-                results.load(Shelf::Client(8), &id).is_err(),
+                results.load(&Place::of(Shelf::Client(8)), &id).is_err(),
                 "another client could read it"
             );
             assert!(
                 Results::new(directory.path(), Owner::default())
-                    .load(shelf, &id)
+                    .load(&shelf, &id)
                     .is_err(),
                 "another run could read it"
             );
@@ -355,14 +410,14 @@ mod tests {
     #[test]
     fn what_stands_on_the_common_shelf_outlasts_its_run() {
         let directory = tempfile::tempdir().unwrap();
-        let shelf = Shelf::Common(Duration::from_secs(3600));
+        let shelf = Place::of(Shelf::Common(Duration::from_secs(3600)));
         let id = Results::new(directory.path(), Owner::default())
-            .keep(shelf, b"{}")
+            .keep(&shelf, b"{}")
             .unwrap()
             .to_string();
         let later = Results::new(directory.path(), Owner::default());
-        assert_eq!(later.load(shelf, &id).unwrap(), b"{}");
-        assert!(later.load(MINE, &id).is_err());
+        assert_eq!(later.load(&shelf, &id).unwrap(), b"{}");
+        assert!(later.load(&MINE, &id).is_err());
         let file = directory.path().join(COMMON).join(format!("{id}.json"));
         let age = |hours: u64| {
             let file = fs::File::options().append(true).open(&file).unwrap();
@@ -370,9 +425,9 @@ mod tests {
                 .unwrap();
         };
         age(48);
-        later.keep(MINE, b"{}").unwrap();
+        later.keep(&MINE, b"{}").unwrap();
         assert!(file.exists(), "somebody who knows nothing of it removed it");
-        later.keep(shelf, b"{}").unwrap();
+        later.keep(&shelf, b"{}").unwrap();
         assert!(!file.exists());
     }
 
@@ -385,12 +440,15 @@ mod tests {
             Results::new(directory.path(), Owner::Session(id))
         };
         let killed = of(&id);
-        let result = killed.keep(MINE, b"{}").unwrap().to_string();
+        let result = killed.keep(&MINE, b"{}").unwrap().to_string();
         std::mem::forget(killed);
-        assert!(of(&SessionId::random()).load(MINE, &result).is_err());
+        assert!(of(&SessionId::random()).load(&MINE, &result).is_err());
         // It may be another client to the process that serves it now.
         let next = of(&id);
-        assert_eq!(next.load(Shelf::Client(8), &result).unwrap(), b"{}");
+        assert_eq!(
+            next.load(&Place::of(Shelf::Client(8)), &result).unwrap(),
+            b"{}"
+        );
         drop(next);
         assert_eq!(entries(directory.path()).count(), 0);
         for wrong in [
@@ -419,7 +477,7 @@ mod tests {
             "r1234567890123456",
         ] {
             assert!(
-                matches!(results.load(MINE, id), Err(Error::Unknown { .. })),
+                matches!(results.load(&MINE, id), Err(Error::Unknown { .. })),
                 "{id}"
             );
         }
@@ -436,7 +494,7 @@ mod tests {
                 .unwrap();
         }
         let results = Results::new(directory.path(), Owner::default());
-        results.keep(MINE, b"new").unwrap();
+        results.keep(&MINE, b"new").unwrap();
         assert_eq!(
             entries(directory.path()).count(),
             1,
@@ -449,7 +507,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let results = Results::new(directory.path(), Owner::default());
         let ids: std::collections::HashSet<String> = (0..200)
-            .map(|_| results.keep(MINE, b"").unwrap().to_string())
+            .map(|_| results.keep(&MINE, b"").unwrap().to_string())
             .collect();
         assert_eq!(ids.len(), 200);
         assert!(ids.iter().all(|id| ResultId::parse(id).is_some()));

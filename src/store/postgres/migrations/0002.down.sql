@@ -1,0 +1,2 @@
+drop table usage;
+drop table shelf;
