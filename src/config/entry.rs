@@ -42,7 +42,7 @@ pub(crate) struct Server {
     pub trust: Trust,
     /// The sessions that may share its process.
     pub share: Share,
-    /// Where it runs, if the gateway has several replicas.
+    /// The replicas that run it, if the gateway has several.
     pub placement: Placement,
     /// Whether the server learns what its clients can be asked; `None` if the entry does not say.
     pub client_capabilities: Option<bool>,

@@ -167,7 +167,7 @@ impl Share {
     }
 }
 
-/// Where a server runs, if the gateway has several replicas.
+/// The replicas that run a server, if the gateway has several.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub(crate) enum Placement {
     /// A process at each replica.

@@ -181,7 +181,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    /// Where the server runs; only a process can be at one replica for all.
+    /// The replicas that run the server; only a process can be at one replica for all.
     fn placement(
         &self,
         name: &str,
