@@ -86,8 +86,13 @@ impl Store {
         store.check_encoding().await?;
         let (before, after) = store.migrate(None).await?;
         if before != after {
-            let schemas = (before.version, after.version);
-            store.0.migrated.get_or_init(|| schemas);
+            let (before, after) = (before.version, after.version);
+            tracing::info!(
+                before,
+                after,
+                "the schema of the store was brought up to date"
+            );
+            store.0.migrated.get_or_init(|| (before, after));
         } else if after.version > LATEST {
             let (found, known) = (after.version, LATEST);
             tracing::info!(
