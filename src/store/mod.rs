@@ -72,6 +72,9 @@ pub(crate) type Table = BTreeMap<String, Arc<[u8]>>;
 /// A change of one record: its key, and its new body, or `None` to remove it.
 pub(crate) type Change = (String, Option<Vec<u8>>);
 
+/// Makes the change of one record from its body and the time of the store in seconds since 1970.
+pub(crate) type OneChange<'c> = dyn FnMut(Option<&[u8]>, u64) -> Option<Change> + 'c;
+
 /// A lease of one record: who has it may replace the record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Lease {
@@ -141,12 +144,7 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As for [`Records::change`].
-    fn change_one(
-        &self,
-        kind: Kind,
-        key: &str,
-        change: &mut dyn FnMut(Option<&[u8]>, u64) -> Option<Change>,
-    ) -> io::Result<()>;
+    fn change_one(&self, kind: Kind, key: &str, change: &mut OneChange<'_>) -> io::Result<()>;
 
     /// Replaces a ticket, which ends after `lifetime`: `swap` gets its body and returns the new one, or `None` to remove it. No other
     /// replica changes it meanwhile. It is committed when this returns.

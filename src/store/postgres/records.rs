@@ -21,7 +21,7 @@ use super::notifications::NOTIFY;
 use super::replicas::REPLICA;
 use super::{Inner, LIMIT, Signal, Store, StoreError};
 use crate::secret::{Secret, random_bytes};
-use crate::store::{Allowance, AuditLine, Change, Kind, Lease, Records, Table};
+use crate::store::{Allowance, AuditLine, Change, Kind, Lease, OneChange, Records, Table};
 
 /// The topic of messages about records; the payload is the kind.
 pub(super) const RECORD: &str = "record";
@@ -507,12 +507,7 @@ impl Records for Store {
         Ok(self.wait(async move { store.end_change(kind, changing, changes).await })?)
     }
 
-    fn change_one(
-        &self,
-        kind: Kind,
-        key: &str,
-        change: &mut dyn FnMut(Option<&[u8]>, u64) -> Option<Change>,
-    ) -> io::Result<()> {
+    fn change_one(&self, kind: Kind, key: &str, change: &mut OneChange<'_>) -> io::Result<()> {
         let (store, name) = (self.clone(), key.to_owned());
         let (changing, body, now) =
             self.wait(async move { store.begin_change_of(kind, &name).await })?;
