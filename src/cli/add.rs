@@ -51,7 +51,7 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
-`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server fails, the entry stays and the exit code is 4; a missing login or variable is no failure.")]
+`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server fails, the entry stays and the exit code is 4; a missing login or variable does not count.")]
 pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,
@@ -712,14 +712,22 @@ fn check_program(program: &str, environment: &Environment) -> Result<(), Exit> {
         Some((host, port)) if !host.is_empty() && is_number(port) => (host, Some(port)),
         _ => (host, None),
     };
+    let is_there = |program: &str| {
+        let path = environment.get("PATH").unwrap_or_default();
+        Path::new(program).exists() || find_program(program, path, environment).is_some()
+    };
+    if let Some((first, _)) = program.trim().split_once(char::is_whitespace)
+        && !is_there(program)
+    {
+        return Err(Exit::bad_usage(format!(
+            "`{program}` is a whole command line in quotes; write its words without them, after `--`: `mcpzip add NAME -- {first} …`"
+        )));
+    }
     // The last part of a host is a word, that of `python3.12` is not.
     let is_word = |last: &str| !last.is_empty() && last.chars().all(char::is_alphabetic);
     let last = host.rsplit_once('.').map(|(_, last)| last);
     let is_host = port.is_some() || host == "localhost" || last.is_some_and(is_word);
-    let path = environment.get("PATH").unwrap_or_default();
-    let is_program =
-        Path::new(program).exists() || find_program(program, path, environment).is_some();
-    if !is_host || host.starts_with(['.', '~', '$']) || is_program {
+    if !is_host || host.starts_with(['.', '~', '$']) || is_there(program) {
         return Ok(());
     }
     let scheme = match is_here(host) {

@@ -15,7 +15,7 @@ use super::diagnostics::Exit;
 use crate::app::App;
 use crate::proxy::Failure;
 use crate::text::nearest;
-use crate::tool::{Definition, Parameter};
+use crate::tool::{Definition, Parameter, SEPARATOR};
 
 /// How long a silent pipe is waited for if the tool may change something.
 const WAIT: Duration = Duration::from_secs(2);
@@ -300,6 +300,13 @@ async fn unrecorded(
         words => return Err(several(words).into()),
     };
     let text = match text {
+        // The server and its tool as two words.
+        Some(text) if !tool.contains(SEPARATOR) && is_name(text) => {
+            return Err(Exit::bad_usage(format!(
+                "a tool's name is one word: `mcpzip call {tool}{SEPARATOR}{text}`"
+            ))
+            .into());
+        }
         Some(text) if !flags.is_empty() => {
             return Err(Exit::failed(format!(
                 "give the arguments as JSON or as flags, not both: `{text}` belongs to no flag"
@@ -344,6 +351,14 @@ fn pair(text: &str) -> Option<(&str, &str)> {
 }
 
 /// The error for several words. `title=hi body=x` gets the flags to write.
+/// Whether a word is more likely the name of a tool than arguments.
+fn is_name(word: &str) -> bool {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
+    word.starts_with(|c: char| c.is_ascii_alphabetic())
+        && word.chars().all(is_part)
+        && !matches!(word, "true" | "false" | "null")
+}
+
 fn several(words: &[String]) -> Exit {
     let flags: Option<Vec<String>> = words
         .iter()

@@ -86,6 +86,10 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
         }));
         return Ok(());
     }
+    if !is_inline(file) && !file.exists() {
+        let path = file.clone();
+        return Err(Error::Missing { path }.into());
+    }
     match &hidden {
         Some(hidden) => output.verbatim(hidden.text.trim_end()),
         None => {
@@ -95,9 +99,6 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
     }
     checked.show(file, output);
     output.note(&format!("digest: {digest}"));
-    if !file.exists() {
-        output.note("the file does not exist; `mcpzip init` or `mcpzip config edit` makes one");
-    }
     Ok(())
 }
 

@@ -134,8 +134,14 @@ impl Exit {
                 ..
             } => {
                 let config = view.config();
-                let names = config.names.iter().map(String::as_str);
-                let text = unknown(server, names);
+                let profiles = config.narrowed_to();
+                let text = match profiles.is_empty() {
+                    true => unknown(server, config.names.iter().map(String::as_str)),
+                    false => format!(
+                        "the profile `{}` has no server `{server}`; `mcpzip list` shows all servers",
+                        profiles.join("`, `")
+                    ),
+                };
                 format!("there is no tool `{name}`: {text}")
             }
             Failure::Withheld {

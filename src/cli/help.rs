@@ -85,6 +85,14 @@ pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String>
         ErrorKind::InvalidSubcommand if arguments.windows(2).any(is_start) => Some(
             "The daemon starts with the first session; `mcpzip daemon run` runs it in this terminal".to_owned(),
         ),
+        ErrorKind::InvalidSubcommand => {
+            let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+            match words.get(1..) {
+                Some([word @ ("pause" | "resume" | "stop" | "restart"), ..]) => Some(format!("The command is `mcpzip daemon {word}`")),
+                Some(["registry", need, ..]) => Some(format!("`mcpzip registry search {need}` looks for servers")),
+                _ => None,
+            }
+        }
         ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
             let own = call_arguments::own_options(arguments, &Call::command());
             let text = error.to_string();
@@ -93,6 +101,12 @@ pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String>
             let mut names = words.skip(1).filter_map(|word| word.to_str());
             let tool = names.find(|word| !word.starts_with("--"))?;
             Some(meant?.advice(tool, &[]))
+        }
+        ErrorKind::MissingRequiredArgument
+            if arguments.iter().skip(2).any(|word| word.to_str().is_some_and(|word| word.trim_start().starts_with('{')))
+                && arguments.get(1).is_some_and(|word| word == "add") =>
+        {
+            Some("The name goes before the entry, which may be the whole block of a README: mcpzip add NAME '{\"mcpServers\": …}'".to_owned())
         }
         ErrorKind::MissingRequiredArgument => {
             let mut named = command();

@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 
 use super::connection::Connection;
+use super::error::LastWords;
 use super::handshake::Refusal;
 use super::home::{self, Homes, Moved, Wanted};
 use super::host::{Audience, Declared, Notice};
@@ -109,7 +110,7 @@ impl Connector<'_> {
             Transport::Http(remote) => self.streamable_http(self.peer(remote)?).await,
             Transport::Sse(remote) => {
                 let (wire, opened) = self.sse(self.peer(remote)?).await?;
-                self.opened(wire, opened, "")
+                self.opened(wire, opened, LastWords::default())
             }
             Transport::Folder(folder) => self.folder(folder),
         }
@@ -154,7 +155,11 @@ impl Connector<'_> {
     fn source(&self, source: Arc<dyn Source>) -> Result<Connection, ConnectError> {
         let inside = Inside::new(self.server.clone(), source);
         let introduction = inside.introduction();
-        self.opened(Opening::of(Wire::Inside(inside)), Ok(introduction), "")
+        self.opened(
+            Opening::of(Wire::Inside(inside)),
+            Ok(introduction),
+            LastWords::default(),
+        )
     }
 
     fn interface(&self, remote: &Remote) -> Result<Connection, ConnectError> {
@@ -176,12 +181,12 @@ impl Connector<'_> {
             match Introduction::legacy(&wire, &self.declared, self.limit()).await {
                 // As with a process, the server may bind a stream to the first era it sees.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
-                opened => return self.opened(wire, opened, ""),
+                opened => return self.opened(wire, opened, LastWords::default()),
             }
         }
         let wire = self.stream(streams).await?;
         let opened = Introduction::modern(&wire, self.limit()).await;
-        self.opened(wire, opened, "")
+        self.opened(wire, opened, LastWords::default())
     }
 
     /// Opens streams, and starts the tasks that write to them and read from them.
@@ -194,7 +199,7 @@ impl Connector<'_> {
                 return Err(ConnectError::Timeout {
                     server,
                     limit,
-                    stderr: String::new(),
+                    last_words: LastWords::default(),
                 });
             }
         };
@@ -299,18 +304,20 @@ impl Connector<'_> {
             match Introduction::legacy(&wire, &self.declared, self.limit()).await {
                 // A server may bind a process to the first era it sees, so it gets a new process.
                 Err(Refusal::ModernOnly) if self.era == Era::Auto => drop(wire),
-                opened => return self.opened(wire, opened, &stderr.tail()),
+                opened => {
+                    return self.opened(wire, opened, self.last_words(&stderr, transport));
+                }
             }
         }
         let (wire, stderr) = self.start(transport)?;
         let opened = Introduction::modern(&wire, self.limit()).await;
-        self.opened(wire, opened, &stderr.tail())
+        self.opened(wire, opened, self.last_words(&stderr, transport))
     }
 
     async fn streamable_http(&self, peer: HttpPeer) -> Result<Connection, ConnectError> {
         if self.era == Era::Modern {
             let (wire, opened) = self.modern_http(peer).await;
-            return self.opened(wire, opened, "");
+            return self.opened(wire, opened, LastWords::default());
         }
         let endpoint = self.endpoint(peer.clone());
         let wire = Opening::of(Wire::Http(endpoint.clone()));
@@ -336,14 +343,18 @@ impl Connector<'_> {
         match other {
             Some((other, Ok(introduction))) => {
                 drop(wire);
-                self.opened(other, Ok(introduction), "")
+                self.opened(other, Ok(introduction), LastWords::default())
             }
             Some((other, Err(refusal))) => {
                 drop(other);
                 let is_modern = matches!(opened, Err(Refusal::ModernOnly));
-                self.opened(wire, if is_modern { Err(refusal) } else { opened }, "")
+                self.opened(
+                    wire,
+                    if is_modern { Err(refusal) } else { opened },
+                    LastWords::default(),
+                )
             }
-            None => self.opened(wire, opened, ""),
+            None => self.opened(wire, opened, LastWords::default()),
         }
     }
 
@@ -361,12 +372,14 @@ impl Connector<'_> {
         let opening = sse::open(peer, &self.context.tasks, self.inbound());
         let link = match tokio::time::timeout(self.limit(), opening).await {
             Ok(Ok(link)) => link,
-            Ok(Err(error)) => return Err(self.refused(Refusal::NoAnswer(error), "")),
+            Ok(Err(error)) => {
+                return Err(self.refused(Refusal::NoAnswer(error), LastWords::default()));
+            }
             Err(_) => {
                 return Err(ConnectError::Timeout {
                     server,
                     limit: self.limit(),
-                    stderr: String::new(),
+                    last_words: LastWords::default(),
                 });
             }
         };
@@ -379,7 +392,7 @@ impl Connector<'_> {
         &self,
         wire: Opening,
         opened: Result<Introduction, Refusal>,
-        stderr: &str,
+        last_words: LastWords,
     ) -> Result<Connection, ConnectError> {
         match opened {
             Ok(introduction) => {
@@ -394,12 +407,37 @@ impl Connector<'_> {
                     moved: None,
                 })
             }
-            Err(refusal) => Err(self.refused(refusal, stderr)),
+            Err(refusal) => Err(match (wire.no_message(), refusal) {
+                (Some(text), Refusal::NoAnswer(error)) => self.not_mcp(text, &error, last_words),
+                (_, refusal) => self.refused(refusal, last_words),
+            }),
         }
     }
 
-    fn refused(&self, refusal: Refusal, stderr: &str) -> ConnectError {
-        let (server, stderr) = (self.server.clone(), stderr.to_owned());
+    /// The error for a server that wrote text where messages belong, and did not answer the handshake.
+    fn not_mcp(&self, text: &str, error: &CallError, last_words: LastWords) -> ConnectError {
+        ConnectError::NotMcp {
+            server: self.server.clone(),
+            text: text.to_owned(),
+            failure: match error {
+                CallError::Timeout { limit, .. } => {
+                    format!("did not answer the handshake within {limit:?}")
+                }
+                CallError::Lost { reason, .. } => format!("ended ({reason})"),
+                other => format!("failed: {other}"),
+            },
+            last_words,
+        }
+    }
+
+    /// The last words of a process that was started.
+    fn last_words(&self, stderr: &Stderr, prepared: &Prepared<'_>) -> LastWords {
+        let own = self.context.of_child(&prepared.stdio);
+        stderr.last_words(&self.context.variables, &own)
+    }
+
+    fn refused(&self, refusal: Refusal, last_words: LastWords) -> ConnectError {
+        let server = self.server.clone();
         match refusal {
             Refusal::ModernOnly => {
                 let reason = match self.era {
@@ -415,12 +453,12 @@ impl Connector<'_> {
             Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout {
                 server,
                 limit,
-                stderr,
+                last_words,
             },
             Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended {
                 server,
                 status: reason,
-                stderr,
+                last_words,
             },
             Refusal::NoAnswer(CallError::Http { error, .. }) => {
                 ConnectError::Http { server, error }

@@ -70,24 +70,38 @@ pub(crate) enum ConnectError {
         reason: String,
     },
     /// It ended before the handshake was complete.
-    #[error("server `{server}` ended during the handshake ({status}){}", said(.stderr))]
+    #[error("server `{server}` ended during the handshake ({status}){last_words}")]
     Ended {
         /// Its name.
         server: ServerName,
         /// The exit status of its process.
         status: String,
         /// The end of its stderr.
-        stderr: String,
+        last_words: LastWords,
+    },
+    /// It wrote text where messages belong, and completed no handshake.
+    #[error(
+        "server `{server}` does not speak MCP: its stdout begins with `{text}`, and it {failure}{last_words}"
+    )]
+    NotMcp {
+        /// Its name.
+        server: ServerName,
+        /// The beginning of its stdout, without secrets.
+        text: String,
+        /// The end of the attempt.
+        failure: String,
+        /// The end of its stderr.
+        last_words: LastWords,
     },
     /// It did not answer the handshake in time.
-    #[error("server `{server}` gave no answer to the handshake within {limit:?}{}", said(.stderr))]
+    #[error("server `{server}` did not answer the handshake within {limit:?}{last_words}")]
     Timeout {
         /// Its name.
         server: ServerName,
         /// The time limit.
         limit: Duration,
         /// The end of its stderr.
-        stderr: String,
+        last_words: LastWords,
     },
     /// The transport of the program did not connect it.
     #[error("server `{server}` cannot be connected: {reason}")]
@@ -268,6 +282,7 @@ impl ConnectError {
             self,
             Self::Handshake { .. }
                 | Self::Ended { .. }
+                | Self::NotMcp { .. }
                 | Self::Http {
                     error: HttpError::Status { .. } | HttpError::ContentType { .. },
                     ..
@@ -448,13 +463,83 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
     }
 }
 
-fn said(stderr: &str) -> String {
-    if stderr.is_empty() {
-        String::new()
-    } else {
+/// The last words of a server that did not connect.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct LastWords {
+    /// The end of its stderr, without secrets.
+    pub(super) stderr: String,
+    /// A package that npm did not find.
+    pub(super) missing: Option<String>,
+    /// Variables that its stderr names, which the session has and the server does not get.
+    pub(super) withheld: Vec<String>,
+}
+
+impl std::fmt::Display for LastWords {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         // The text reaches agents and terminals.
-        let is_shown = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_hidden(*c);
-        let shown: String = stderr.chars().filter(is_shown).collect();
-        format!("; its stderr ends with: {shown}")
+        let shown = |text: &str| -> String {
+            let is_shown = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_hidden(*c);
+            text.chars().filter(is_shown).collect()
+        };
+        match &self.missing {
+            Some(package) => write!(f, "; npm has no package `{}`", shown(package))?,
+            None if self.stderr.is_empty() => {}
+            None => write!(f, "; its stderr ends with: {}", shown(&self.stderr))?,
+        }
+        for name in &self.withheld {
+            write!(
+                f,
+                "; {name} is set here, but mcpzip passes no variables of your shell to servers: its entry needs \"env\": {{\"{name}\": \"${{{name}}}\"}} \
+                 (`mcpzip add` takes -e '{name}=${{{name}}}')"
+            )?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a line of npm has nothing about a failure: an advertisement, or the place of its log.
+pub(super) fn is_noise(line: &str) -> bool {
+    line.starts_with("npm notice")
+        || line.starts_with("npm ") && line.contains("A complete log of this run")
+        || matches!(
+            line,
+            "npm error" | "npm ERR!" | "npm error 404" | "npm ERR! 404"
+        )
+}
+
+/// The package that npm looked for in vain, by the text of its error.
+pub(super) fn missing_package(text: &str) -> Option<String> {
+    let line = text
+        .lines()
+        .find(|line| line.contains("npm ") && line.contains("is not in this registry"))?;
+    let quoted = line.split('\'').nth(1)?;
+    // A name with a scope begins with `@`, and one without a version has no other.
+    let end = quoted.rfind('@').filter(|at| *at > 0);
+    Some(quoted[..end.unwrap_or(quoted.len())].to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_comes_first_in_the_last_words() {
+        let npm = "npm error code E404\nnpm error 404 Not Found - GET https://registry.npmjs.org/@a%2fb - Not found\n\
+                   npm error 404  '@a/b@*' is not in this registry.\nnpm error 404\n";
+        assert_eq!(missing_package(npm).as_deref(), Some("@a/b"));
+        let npm = "npm ERR! 404  'left-pad@9' is not in this registry.";
+        assert_eq!(missing_package(npm).as_deref(), Some("left-pad"));
+        assert_eq!(missing_package("is not in this registry"), None);
+        let words = LastWords {
+            stderr: "KEY is required".to_owned(),
+            missing: None,
+            withheld: vec!["KEY".to_owned()],
+        };
+        let text = words.to_string();
+        assert!(
+            text.contains("its stderr ends with: KEY is required; KEY is set here"),
+            "{text}"
+        );
+        assert!(text.contains(r#""env": {"KEY": "${KEY}"}"#), "{text}");
     }
 }

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,12 +20,17 @@ use super::host::Host;
 use super::inbound::InboundRouter;
 use super::receiver::Receiver;
 use super::reply::ServerReply;
-use crate::mcp::{Envelope, Frame, Line, LineReader, Message, Outbox, Outcome, RequestId};
+use crate::mcp::{
+    Envelope, Frame, Line, LineReader, Malformed, Message, Outbox, Outcome, RequestId,
+};
 use crate::telemetry;
-use crate::tool::ServerName;
+use crate::tool::{ServerName, is_hidden};
 
 /// The size from which a response waits for its client to read, in bytes.
 const LARGE: usize = 64 * 1024;
+
+/// The length of a shown line that was no message, in characters.
+const SHOWN: usize = 100;
 
 /// A message stream in each direction, and the requests in flight on it.
 pub(super) struct Link {
@@ -39,6 +44,8 @@ pub(super) struct Link {
     /// Cancelled when the link has ended for any reason.
     over: CancellationToken,
     inbound: Arc<InboundRouter>,
+    /// The beginning of the first line that was no message, without secrets.
+    no_message: OnceLock<String>,
 }
 
 #[derive(Debug, Default)]
@@ -87,12 +94,30 @@ impl Link {
             over: close.child_token(),
             close,
             inbound,
+            no_message: OnceLock::new(),
         })
     }
 
     /// Whether the link has ended.
     pub(super) fn is_ended(&self) -> bool {
         self.requests().ended.is_some()
+    }
+
+    /// The beginning of the first line that was no message, without secrets.
+    pub(super) fn no_message(&self) -> Option<&str> {
+        self.no_message.get().map(String::as_str)
+    }
+
+    /// Logs a line that is not a message. A program that prints text has many, so only the first one is a warning, with its text.
+    fn unreadable(&self, line: &[u8], malformed: &Malformed) {
+        let is_first = self.no_message.get().is_none();
+        let text = self.no_message.get_or_init(|| beginning(line));
+        match is_first {
+            true => {
+                tracing::warn!(server = %self.server, %malformed, %text, "an unreadable message: stdout is for messages alone")
+            }
+            false => tracing::debug!(server = %self.server, %malformed, "an unreadable message"),
+        }
     }
 
     /// Closes the link; requests in flight fail.
@@ -247,7 +272,7 @@ impl Link {
                 }
             }
             Err(malformed) => {
-                tracing::warn!(server = %self.server, %malformed, "an unreadable message");
+                self.unreadable(line, &malformed);
                 // Programs print other text to stdout; only a line that was meant as a message can be a response.
                 let was_message = memmem::find(line, b"\"jsonrpc\"").is_some();
                 if let Some(id) = malformed
@@ -350,6 +375,21 @@ impl Receiver for Link {
 
     fn end(&self, reason: &str) {
         self.end(reason);
+    }
+}
+
+/// The beginning of a line on one line, without secrets.
+fn beginning(line: &[u8]) -> String {
+    let cut = &line[..line.len().min(4 * SHOWN)];
+    let masked = match cut.len() == line.len() {
+        true => telemetry::masked(&String::from_utf8_lossy(cut)).into_owned(),
+        false => telemetry::masked_cut(&String::from_utf8_lossy(cut)),
+    };
+    let is_shown = |c: &char| !c.is_control() && !is_hidden(*c) && *c != '`';
+    let shown: String = masked.chars().filter(is_shown).collect();
+    match shown.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", shown[..end].trim()),
+        None => shown.trim().to_owned(),
     }
 }
 

@@ -36,8 +36,9 @@ impl ConnectError {
         match self {
             Self::Ended { server, .. } => format!("server `{server}` ended during the handshake"),
             Self::Timeout { server, limit, .. } => {
-                format!("server `{server}` gave no answer to the handshake within {limit:?}")
+                format!("server `{server}` did not answer the handshake within {limit:?}")
             }
+            Self::NotMcp { server, .. } => format!("server `{server}` does not speak MCP"),
             Self::Handshake { server, .. } => format!("server `{server}` refused the handshake"),
             Self::Transport { server, .. } => format!("server `{server}` cannot be connected"),
             Self::Http { server, error } => of_http(server, error),

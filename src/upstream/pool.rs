@@ -25,6 +25,9 @@ use crate::config::{Config, Placement, Server, Transport, Trust};
 use crate::telemetry;
 use crate::tool::ServerName;
 
+/// The time by which a limit of several steps is longer than that of its first one, so that the step's own error is seen.
+const MARGIN: Duration = Duration::from_secs(1);
+
 /// All configured servers, with their connections.
 pub(crate) struct Pool {
     context: Arc<UpstreamContext>,
@@ -176,9 +179,10 @@ impl Pool {
         let Some(joined) = servers.get(server) else {
             return limit;
         };
-        // `limit` already includes the usual connection time.
+        // `limit` already includes the usual connection time. The handshake's own end comes first, because its error says more.
         let usual = self.context.handshake_limit;
         limit
+            + MARGIN
             + self
                 .context
                 .handshake_limit_of(&joined.entry.transport)

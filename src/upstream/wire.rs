@@ -45,6 +45,14 @@ impl Wire {
         }
     }
 
+    /// The beginning of the first line that was no message, if there is one.
+    pub(super) fn no_message(&self) -> Option<&str> {
+        match self {
+            Self::Stream(link) => link.no_message(),
+            Self::Http(_) | Self::Inside(_) => None,
+        }
+    }
+
     /// Sends a notification without parameters. Later requests are sent after it.
     pub(super) async fn notify(&self, method: &str) {
         match self {

@@ -644,6 +644,18 @@ fn rules_for_people_say_that_a_client_over_stdio_is_none_of_them() {
         told.contains("for users and roles that this client is not"),
         "{checked}"
     );
+    // A rule for everyone narrows the user of this machine, too.
+    let file = file.replacen(
+        r#""policy": "allow"}]"#,
+        r#""policy": "allow"}, {"tools": ["github__read"], "policy": "allow"}]"#,
+        1,
+    );
+    let notes = Home::with(AVELINO, &file).migrate(&["avelino"])["notes"].to_string();
+    assert!(
+        notes.contains("also holds for clients over stdio"),
+        "{notes}"
+    );
+    assert!(notes.contains("`@local *` permits all tools"), "{notes}");
 }
 
 #[test]
@@ -830,8 +842,73 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
 }
 
 #[test]
+fn where_mcpproxy_go_has_decisions_about_tools_they_wait_for_approval_here() {
+    let content = r#"{"mcpServers": [
+        {"name": "a", "command": "a", "quarantined": false},
+        {"name": "b", "command": "b", "trust_mode": "auto", "disabled_tools": ["x"]}]}"#;
+    let home = Home::with(MCPPROXY, content);
+    home.put(".mcpproxy/config.db", "bbolt");
+    let report = home.migrate(&["mcpproxy-go"]);
+    assert_eq!(
+        home.servers(),
+        json!({
+            "a": { "command": "a", "trust": "quarantine" },
+            "b": { "command": "b", "trust": "quarantine", "tools": { "deny": ["x"] } },
+        })
+    );
+    let text = report.to_string();
+    assert!(text.contains(".mcpproxy/config.db` has"), "{text}");
+    assert!(text.contains("`mcpzip approve a`"), "{text}");
+
+    let elsewhere = Home::with(
+        MCPPROXY,
+        &content.replacen('{', r#"{"data_dir": "~/data", "#, 1),
+    );
+    elsewhere.put("data/config.db", "bbolt");
+    elsewhere.migrate(&["mcpproxy-go"]);
+    assert_eq!(elsewhere.servers()["a"]["trust"], "quarantine");
+}
+
+#[test]
+fn the_audit_log_variables_and_stricter_hints_of_mcpproxy_go_come_over() {
+    let home = Home::with(
+        MCPPROXY,
+        r#"{"audit_log": {"enabled": true, "path": "/tmp/a.jsonl"},
+        "environment": {"custom_vars": {"MY_KEY": "secret-y", "MODE": "all"}, "allowed_system_vars": ["PATH", "AWS_PROFILE"]},
+        "mcpServers": [
+            {"name": "a", "command": "a", "quarantined": false, "env": {"MODE": "own"}, "annotation_overrides": {
+                "read_note": {"readOnlyHint": false}, "drop": {"destructiveHint": true}, "list": {"readOnlyHint": true}}},
+            {"name": "b", "url": "https://b.example/mcp", "quarantined": false}]}"#,
+    );
+    let report = home.migrate(&["mcpproxy-go"]);
+    assert_eq!(
+        home.servers(),
+        json!({
+            "a": { "command": "a", "env": { "MODE": "own", "MY_KEY": "secret-y" }, "trust": "pin",
+                "tools": { "ask": ["read_note", "drop"] } },
+            "b": { "url": "https://b.example/mcp", "trust": "pin" },
+        })
+    );
+    assert_eq!(home.config()["audit"], json!({}));
+    let text = report.to_string();
+    assert!(text.contains("`audit_log` becomes `audit`"), "{text}");
+    assert!(
+        text.contains("gives servers `AWS_PROFILE` from the shell"),
+        "{text}"
+    );
+    assert!(text.contains("`read_note`, `drop`"), "{text}");
+    assert!(!text.contains("not known here"), "{text}");
+    assert!(!text.contains("secret-y"), "{text}");
+}
+
+#[test]
 fn what_protects_in_mcpproxy_go_and_has_no_counterpart_stops_the_import() {
     for (server, rest) in [
+        (
+            r#", "annotation_overrides": {"a b*": {"readOnlyHint": false}}"#,
+            "",
+        ),
+        (r#", "annotation_overrides": ["a"]"#, ""),
         (r#", "isolation": {"enabled": true}"#, ""),
         (r#", "isolation": {"mode": "sandbox"}"#, ""),
         (r#", "auth_broker": {"mode": "x"}"#, ""),

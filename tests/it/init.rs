@@ -414,6 +414,54 @@ mod terminal {
     }
 
     #[test]
+    fn servers_of_a_project_that_stay_are_named() {
+        let house = house();
+        let file = r#"{"mcpServers": {"projsrv": {"command": "true"}}}"#;
+        house.write("project/.mcp.json", file);
+        let mut command = house.setup.command(&["init", "--yes", "--no-test"]);
+        command.current_dir(house.file("project"));
+        let Some(terminal) = Terminal::run(&command) else {
+            return;
+        };
+        let screen = terminal.shows("[exit 0]");
+        assert!(screen.contains("stay in its files: `projsrv`"), "{screen}");
+    }
+
+    /// A package manager that is given up, as it takes too long, may end while a question is open.
+    #[test]
+    fn a_program_that_ends_while_a_question_is_open_is_no_ctrl_c() {
+        use std::os::unix::fs::{PermissionsExt as _, symlink};
+        let house = House::new();
+        let program = |path: &str, text: &str| {
+            house.write(path, text);
+            let executable = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(house.file(path), executable).unwrap();
+        };
+        program("lib/npm/bin/npx-cli.js", "#!/bin/sh\nexit 1\n");
+        program("bin/npm", "#!/bin/sh\nexec sleep 300\n");
+        symlink("../lib/npm/bin/npx-cli.js", house.file("bin/npx")).unwrap();
+        house.write(
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"notes": {"command": "npx", "args": ["-y", "notes-mcp"]}}}"#,
+        );
+        let path = format!("{}:/usr/bin:/bin", house.file("bin").display());
+        let setup = house.setup.clone().variable("PATH", &path);
+        let Some(terminal) = Terminal::run(&setup.command(&["init"])) else {
+            return;
+        };
+        accept_selections(&terminal);
+        terminal.shows("Add servers that need no account?");
+        terminal.press("Enter");
+        terminal.shows("These don't work now.");
+        terminal.signals("mcpzip", "CHLD");
+        // Enter takes none of them, so that the next question is about Cursor alone.
+        terminal.press("Enter");
+        terminal.shows("Write this?");
+        terminal.types("n");
+        terminal.shows("[exit 0]");
+    }
+
+    #[test]
     fn a_person_chooses_tries_looks_and_agrees() {
         let house = house();
         let Some(terminal) = wizard(&house) else {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use crate::support::command;
 use crate::support::script::{
     Step, answer, bytes, close_stdout, deafen, echo, error, exit, fill, flood_stderr, hang, line,
     part, ping, result, say, sleep, up_to,
@@ -390,6 +391,53 @@ fn a_failed_start_is_told_with_the_end_of_stderr() {
     let text = client.execute("a__t").tool_error();
     assert!(text.contains("no such database: orders"), "{text}");
     client.finish();
+}
+
+#[test]
+fn a_failed_start_names_a_variable_that_is_set_and_not_passed() {
+    let wants = "Error: MY_API_KEY environment variable is required (see NO_SUCH_VARIABLE)";
+    let server = Server::new().at_start([say(wants), exit(1)]);
+    let setup = Setup::new().server("a", server);
+    let setup = setup.variable("MY_API_KEY", "value-of-it");
+    setup.save();
+    let servers = command::run(setup.command(&["servers", "--json"]), "");
+    assert!(
+        servers.stdout.contains("MY_API_KEY is set here")
+            && servers.stdout.contains("${MY_API_KEY}"),
+        "{servers}"
+    );
+    assert!(!servers.to_string().contains("value-of-it"), "{servers}");
+    assert!(
+        !servers.stdout.contains("NO_SUCH_VARIABLE is set"),
+        "{servers}"
+    );
+}
+
+#[test]
+fn a_program_that_prints_text_is_said_to_be_no_server() {
+    let greeting = "Hello! Welcome to `my` server";
+    let noise = (0..50).map(|number| line(&format!("line {number}")));
+    let server = Server::new().at_start(
+        std::iter::once(line(greeting))
+            .chain(noise)
+            .chain([exit(0)]),
+    );
+    let setup = Setup::new().server("a", server);
+    setup.save();
+    let servers = command::run(setup.command(&["servers", "--json"]), "");
+    assert!(
+        servers
+            .stdout
+            .contains("does not speak MCP: its stdout begins with `Hello! Welcome to my server`"),
+        "{servers}"
+    );
+    let log = command::run(setup.command(&["logs", "a"]), "").code(0);
+    assert!(log.stdout.contains("Hello! Welcome"), "{log}");
+    assert_eq!(
+        log.stdout.matches("an unreadable message").count(),
+        1,
+        "{log}"
+    );
 }
 
 #[test]

@@ -101,7 +101,7 @@ pub(super) fn print(account: &Account, output: &Output) {
     if !account.unknown.is_empty() {
         let names = account.unknown.join(", ");
         output.line(faint(format!(
-            "removed servers, for which nothing is counted as saved: {names}"
+            "servers whose definitions are not known: nothing is counted as saved for {names}"
         )));
     }
     output.line(faint(

@@ -37,8 +37,8 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
         .with_prompt(format!("{question} {hint}"))
         .items(&items)
         .defaults(&chosen)
-        .report(false)
-        .interact_on_opt(&Term::stderr());
+        .report(false);
+    let asked = undisturbed(|| asked.interact_on_opt(&Term::stderr()));
     asked.map_err(|error| left(&error))?.ok_or_else(given_up)
 }
 
@@ -106,7 +106,7 @@ fn line(question: &str) -> Result<String, Exit> {
     terminal.write_str(&question).map_err(failed)?;
     let mut answer = String::new();
     loop {
-        match terminal.read_key().map_err(failed)? {
+        match undisturbed(|| terminal.read_key()).map_err(failed)? {
             Key::Enter => break,
             Key::Escape => {
                 answer.clear();
@@ -124,6 +124,27 @@ fn line(question: &str) -> Result<String, Exit> {
     }
     terminal.write_line("").map_err(failed)?;
     Ok(answer)
+}
+
+/// Runs `ask` with the signal of a child that ends held back from this thread: the library takes a read that any signal interrupts for
+/// Ctrl-C, and a program that was tried may end only now.
+#[cfg(unix)]
+fn undisturbed<T>(ask: impl FnOnce() -> T) -> T {
+    use nix::sys::signal::{SigSet, SigmaskHow, Signal};
+    let ends = SigSet::from(Signal::SIGCHLD);
+    // Neither call fails, as all of their arguments are constants or come from the system.
+    let before = ends.thread_swap_mask(SigmaskHow::SIG_BLOCK);
+    let asked = ask();
+    if let Ok(before) = before {
+        let _ = before.thread_set_mask();
+    }
+    asked
+}
+
+/// Windows has no signals.
+#[cfg(not(unix))]
+fn undisturbed<T>(ask: impl FnOnce() -> T) -> T {
+    ask()
 }
 
 /// A theme that marks the active line with a sign as well as a colour, which not every terminal has.

@@ -24,8 +24,8 @@ use super::printable::printable;
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, rule_warnings};
 use super::twins::{self, SecretFlags};
 use crate::clients::{
-    Choice, Client, CodexApproval, Connection, Item, Known, Launch, Plan, Scope, Surroundings,
-    Survey, Verdict, barrier,
+    Choice, Client, CodexApproval, Connection, Found, Item, Known, Launch, Plan, Scope,
+    Surroundings, Survey, Verdict, barrier,
 };
 use crate::config::{Config, command_with_options};
 use crate::proxy::counted;
@@ -432,24 +432,38 @@ fn moving(
         None,
         machine,
     )?;
-    let movable: Vec<&Item> = plan
-        .items
-        .iter()
-        .filter(|item| !matches!(item.verdict, Verdict::Stays(_)))
-        .collect();
+    let stays = |item: &Item| matches!(item.verdict, Verdict::Stays(_));
+    let movable: Vec<&Item> = plan.items.iter().filter(|item| !stays(item)).collect();
+    if !output.is_json() {
+        for item in plan
+            .items
+            .iter()
+            .filter(|item| stays(item) && !is_mcpzip(&survey, item))
+        {
+            output.line(format!(
+                "  {} {}",
+                faint(item.client.title()),
+                plan.masker.mask(&migrate::line(item))
+            ));
+        }
+        let is_planned = |found: &Found| {
+            let mut items = plan.items.iter();
+            items.any(|item| item.path == found.location.path && item.server == found.name)
+        };
+        let apart = survey.found.iter();
+        let apart = apart.filter(|found| {
+            found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found)
+        });
+        let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
+        if !apart.is_empty() {
+            output.line(printable(&format!(
+                "  servers of this project stay in its files: {}; `mcpzip migrate` offers them, too",
+                apart.join(", ")
+            )));
+        }
+    }
     if !is_asking {
         return Ok(Moving::of(&movable, |_| true));
-    }
-    let staying = plan
-        .items
-        .iter()
-        .filter(|item| matches!(item.verdict, Verdict::Stays(_)));
-    for item in staying.filter(|item| !is_mcpzip(&survey, item)) {
-        output.line(format!(
-            "  {} {}",
-            faint(item.client.title()),
-            plan.masker.mask(&migrate::line(item))
-        ));
     }
     let widest = movable
         .iter()
@@ -868,9 +882,7 @@ fn server_line(item: &Item, widest: usize) -> Line {
 }
 
 fn is_mcpzip(survey: &Survey, item: &Item) -> bool {
-    let same = |found: &&crate::clients::Found| {
-        found.location.path == item.path && found.name == item.server
-    };
+    let same = |found: &&Found| found.location.path == item.path && found.name == item.server;
     survey
         .found
         .iter()

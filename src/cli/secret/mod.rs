@@ -170,6 +170,9 @@ async fn set(
             Location::File => "the encrypted file",
         };
         output.line(good(format!("{place} has the secret {name}")));
+        output.line(faint(format!(
+            "`${{keyring:{name}}}` stands for it in the configuration"
+        )));
     }
     if file_secrets(machine)?.contains_key(name.as_str()) {
         output.note(&format!(

@@ -1,11 +1,17 @@
 //! mcpproxy-go: `~/.mcpproxy/mcp_config.json`, where `mcpServers` is a list.
 //!
-//! A server in quarantine arrives disabled and in quarantine, and a server whose tool changes need approval gets `"trust": "pin"`. Profiles come over,
+//! A server in quarantine arrives disabled and in quarantine, and a server whose tool changes need approval gets `"trust": "pin"`. Decisions about
+//! single tools are in a database, which is not read: where there is one, each server arrives in quarantine. Profiles come over,
 //! and clients need tokens if they did. Containers, users and the filtering of results have no counterpart and stop the import.
+
+use std::path::{Path, PathBuf};
 
 use super::super::{Client, Node};
 use super::{Draft, DraftServer, Setting, is_on, patterns, with_texts};
-use crate::config::{SecretName, is_profile_name};
+use crate::config::{SecretName, env, is_profile_name};
+
+/// The database of mcpproxy-go, with a person's decisions about single tools.
+const DATABASE: &str = "config.db";
 
 /// The keys with the same meaning here, after [`in_our_keys`].
 const SERVER_KEYS: &[&str] = &[
@@ -48,10 +54,22 @@ const KEYS: &[&str] = &[
     "intent_declaration",
     "server_edition",
     "teams",
+    "audit_log",
+    "environment",
+    "data_dir",
 ];
 
-pub(super) fn draft(node: &Node) -> Draft {
+pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
     let mut draft = Draft::default();
+    let database = database(file, node, home);
+    if let Some(database) = &database {
+        draft.notes.push(format!(
+            "`{}` has the decisions about single tools (blocked, approved, changed), and mcpzip does not read it: each server comes over with \
+             `\"trust\": \"quarantine\"`, so that its tools wait for `mcpzip approve NAME`. Tools that were blocked there belong into `tools.deny` of its entry",
+            database.display()
+        ));
+    }
+    let custom = custom_variables(node);
     let has_quarantine = node.get("quarantine_enabled") != Some(&Node::Flag(false));
     let is_isolated = node.get("docker_isolation").is_some_and(isolates);
     let list = node.get("mcpServers").map(Node::items).unwrap_or_default();
@@ -61,11 +79,17 @@ pub(super) fn draft(node: &Node) -> Draft {
         draft.servers.push(server(
             &name,
             written,
-            has_quarantine,
-            is_isolated,
+            &General {
+                has_quarantine,
+                is_isolated,
+                has_decisions: database.is_some(),
+                custom: &custom,
+            },
             &mut draft.notes,
         ));
     }
+    environment(node, &custom, &mut draft);
+    audit(node, &mut draft);
     settings(node, &mut draft);
     protections(node, &mut draft);
     profiles(node, &mut draft);
@@ -73,13 +97,147 @@ pub(super) fn draft(node: &Node) -> Draft {
     draft
 }
 
+/// The settings for all servers.
+struct General<'a> {
+    has_quarantine: bool,
+    is_isolated: bool,
+    /// Whether there are decisions about single tools, which are not read.
+    has_decisions: bool,
+    /// The variables that each program gets.
+    custom: &'a [(&'a str, &'a Node)],
+}
+
+/// The database next to the file, in its `data_dir` or in the usual directory.
+fn database(file: &Path, node: &Node, home: Option<&Path>) -> Option<PathBuf> {
+    let data = node.get("data_dir").and_then(Node::as_text);
+    let data = data.and_then(|written| match written.strip_prefix("~/") {
+        Some(rest) => Some(home?.join(rest)),
+        None => Some(PathBuf::from(written)),
+    });
+    let usual = home.map(|home| home.join(".mcpproxy"));
+    let next_to_it = file.parent().map(Path::to_owned);
+    [next_to_it, data, usual]
+        .into_iter()
+        .flatten()
+        .map(|directory| directory.join(DATABASE))
+        // One that cannot be looked at counts as there.
+        .find(|database| database.try_exists().unwrap_or(true))
+}
+
+/// The variables that mcpproxy-go gives to each program that it starts.
+fn custom_variables(node: &Node) -> Vec<(&str, &Node)> {
+    let custom = node.at(&["environment", "custom_vars"]);
+    custom.map(Node::members).unwrap_or_default()
+}
+
+/// The entry with these variables, unless it has its own value for one.
+fn with_variables(written: &Node, custom: &[(&str, &Node)]) -> Node {
+    let own = written.get("env").map(Node::members).unwrap_or_default();
+    let is_own = |name: &str| own.iter().any(|(known, _)| *known == name);
+    let added = custom.iter().filter(|(name, _)| !is_own(name));
+    let all = own.iter().chain(added);
+    let all = Node::map(all.map(|(name, value)| ((*name).to_owned(), (*value).clone())));
+    let rest = written.members().into_iter();
+    let rest = rest.filter(|(key, _)| *key != "env");
+    let rest = rest.map(|(key, value)| (key.to_owned(), value.clone()));
+    Node::map(rest.chain([("env".to_owned(), all)]))
+}
+
+/// Notes where the variables of programs come from.
+fn environment(node: &Node, custom: &[(&str, &Node)], draft: &mut Draft) {
+    let listed = |names: Vec<&str>| format!("`{}`", names.join("`, `"));
+    if !custom.is_empty() {
+        let names = listed(custom.iter().map(|(name, _)| *name).collect());
+        draft.notes.push(format!(
+            "`environment.custom_vars` ({names}) comes over as `env` of each server that is a program"
+        ));
+    }
+    let passed = node.at(&["environment", "allowed_system_vars"]);
+    let passed = passed.map(Node::items).unwrap_or_default().iter();
+    let passed: Vec<&str> = passed
+        .filter_map(Node::as_text)
+        .filter(|name| !env::is_inherited(name))
+        .collect();
+    if let Some(first) = passed.first() {
+        draft.notes.push(format!(
+            "`environment.allowed_system_vars` gives servers {} from the shell; here an entry has to name each that it needs: `\"env\": {{\"{first}\": \"${{{first}}}\"}}`",
+            listed(passed.clone())
+        ));
+    }
+}
+
+/// The audit log, if it is on.
+fn audit(node: &Node, draft: &mut Draft) {
+    if node.at(&["audit_log", "enabled"]) != Some(&Node::Flag(true)) {
+        return;
+    }
+    draft.settings.push(Setting {
+        path: vec!["audit"],
+        value: Node::Map(Vec::new()),
+        protects: Some(is_on),
+    });
+    draft.notes.push(
+        "`audit_log` becomes `audit`, the audit log of mcpzip (`mcpzip audit`), in its own place and form; the log there stays there"
+            .to_owned(),
+    );
+}
+
+/// Has calls of those tools ask the user that the user marks as more dangerous than their servers say.
+fn overridden(written: &Node, server: &mut DraftServer) {
+    let Some(overrides) = written.get("annotation_overrides") else {
+        return;
+    };
+    if !matches!(overrides, Node::Map(_) | Node::Null) {
+        let why = "its `annotation_overrides` have a form that is not known here";
+        server.blocking.push(why.to_owned());
+    }
+    let mut asked = Vec::new();
+    for (tool, hints) in overrides.members() {
+        let is_set = |hint: &str, flag: bool| hints.get(hint).and_then(Node::as_flag) == Some(flag);
+        let is_stricter = is_set("readOnlyHint", false)
+            || is_set("destructiveHint", true)
+            || is_set("openWorldHint", true);
+        if !is_stricter {
+            continue;
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./".contains(c);
+        if tool.is_empty() || !tool.chars().all(is_plain) {
+            server.blocking.push(format!(
+                "`annotation_overrides` is about `{tool}`, which no rule here can name: write a rule by `tools.ask`"
+            ));
+            continue;
+        }
+        asked.push(tool);
+    }
+    if !asked.is_empty() {
+        server
+            .left_behind
+            .retain(|key| key != "annotation_overrides");
+        server.notes.push(format!(
+            "`annotation_overrides` marks `{}` as more dangerous than the server says, so each call asks the user first (`tools.ask`)",
+            asked.join("`, `")
+        ));
+    }
+    for rule in patterns(&Node::texts(asked)) {
+        if let Node::Text(rule) = rule {
+            server.restrict("ask", rule);
+        }
+    }
+}
+
 fn server(
     name: &str,
     written: &Node,
-    has_quarantine: bool,
-    is_isolated: bool,
+    general: &General<'_>,
     notes: &mut Vec<String>,
 ) -> DraftServer {
+    let has_quarantine = general.has_quarantine;
+    let is_program = matches!(written.get("command"), Some(Node::Text(text)) if !text.is_empty());
+    let with_variables = match is_program && !general.custom.is_empty() {
+        true => Some(with_variables(written, general.custom)),
+        false => None,
+    };
+    let written = with_variables.as_ref().unwrap_or(written);
     let ours = in_our_keys(name, written, notes);
     let mut server = DraftServer::read(name, &ours, SERVER_KEYS, Client::ClaudeCode);
     server.has_keyring = true;
@@ -94,7 +252,7 @@ fn server(
     let held = match flag("quarantined") {
         Some(true) => Some("is in quarantine there"),
         None if has_quarantine && !trusts => Some(
-            "has no `\"quarantined\": false`, and mcpproxy-go holds such a server until it is reviewed",
+            "has no `\"quarantined\": false`, so the file does not say that a person has reviewed it",
         ),
         _ => None,
     };
@@ -103,6 +261,12 @@ fn server(
             "{reason}, so it comes over disabled. `mcpzip enable` starts it, and `mcpzip approve` shows its tools, which wait for approval"
         );
         server.switch_off("quarantined", &note);
+        server.more.push(("trust", Node::text("quarantine")));
+    } else if general.has_decisions {
+        server.notes.push(
+            "the decisions about its tools do not come over, so all of them wait for approval: `mcpzip approve` shows them"
+                .to_owned(),
+        );
         server.more.push(("trust", Node::text("quarantine")));
     } else if has_quarantine && !trusts {
         server.more.push(("trust", Node::text("pin")));
@@ -119,6 +283,7 @@ fn server(
     if !rules.is_empty() {
         server.more.push(("tools", Node::map(rules)));
     }
+    overridden(written, &mut server);
     if flag("expose_prompts") == Some(false) {
         let hidden = Node::map([("prompts", Node::Flag(false))]);
         server.carry("expose_prompts", "expose", hidden);
@@ -130,7 +295,7 @@ fn server(
     }
     let own_isolation = written.get("isolation").filter(|own| says_how(own));
     let is_process = ours.get("command").is_some();
-    if is_process && own_isolation.map_or(is_isolated, isolates) {
+    if is_process && own_isolation.map_or(general.is_isolated, isolates) {
         server.blocking.push(
             "it runs in a container or a sandbox there, and would run as you here (`isolation`, `docker_isolation`): add it by `mcpzip add`, with `sandbox` in its entry".to_owned(),
         );

@@ -146,11 +146,11 @@ impl Origin {
         }
     }
 
-    fn draft(self, file: &Path, node: &Node) -> Draft {
+    fn draft(self, file: &Path, node: &Node, home: Option<&Path>) -> Draft {
         let mut draft = match self {
             Self::Older => older::draft(file, node),
             Self::Avelino => avelino::draft(node),
-            Self::McpProxy => mcpproxy::draft(node),
+            Self::McpProxy => mcpproxy::draft(file, node, home),
             Self::McpRunner => runner::draft(node),
         };
         let has_servers = !draft.servers.is_empty();
@@ -223,7 +223,9 @@ impl Import {
             mut blocking,
             mut notes,
             mut secrets,
-        } = wanted.origin.draft(wanted.file, node);
+        } = wanted
+            .origin
+            .draft(wanted.file, node, environment.home().as_deref());
         secrets.extend(secrets::of(node));
         let mut text = source.text.clone();
         let stored = Stored::of(config_file, environment)?;
@@ -365,17 +367,17 @@ impl DraftServer {
         self.more.push((ours, value));
     }
 
-    /// Adds a rule to the denials of our entry.
-    fn deny(&mut self, rule: String) {
+    /// Adds a rule to a list of our entry: `ask` or `deny`.
+    fn restrict(&mut self, list: &str, rule: String) {
         let rule = Node::Text(rule);
         let at = self.more.iter_mut().find(|(key, _)| *key == "tools");
         let Some((_, Node::Map(tools))) = at else {
-            let tools = Node::map([("deny", Node::List(vec![rule]))]);
+            let tools = Node::map([(list, Node::List(vec![rule]))]);
             return self.more.push(("tools", tools));
         };
-        match tools.iter_mut().find(|(key, _)| key == "deny") {
+        match tools.iter_mut().find(|(key, _)| key == list) {
             Some((_, Node::List(rules))) => rules.push(rule),
-            _ => tools.push(("deny".to_owned(), Node::List(vec![rule]))),
+            _ => tools.push((list.to_owned(), Node::List(vec![rule]))),
         }
     }
 

@@ -507,9 +507,17 @@ impl Rights {
             set(&["roles"], Node::map(roles));
         }
         let is_by_name = |rule: &String| rule.starts_with("@user:") || rule.starts_with("@role:");
-        if !self.allow.is_empty() && self.allow.iter().all(is_by_name) {
-            let note = "every rule in `tools.allow` names users or roles, which a client over stdio does not have: there, nothing may be \
-                        called. A rule for `@local` permits tools to the user of this machine";
+        if !self.allow.is_empty() {
+            let note = match self.allow.iter().all(is_by_name) {
+                true => {
+                    "every rule in `tools.allow` names users or roles, which a client over stdio does not have: there, nothing may be \
+                         called. A rule for `@local` permits tools to the user of this machine"
+                }
+                false => {
+                    "`tools.allow` also holds for clients over stdio and for commands such as `mcpzip call`: there, only the tools of its \
+                          rules without a user or role may be called. The rule `@local *` permits all tools to the user of this machine"
+                }
+            };
             draft_notes.push(note.to_owned());
         }
         for (key, rules) in [("allow", self.allow), ("deny", self.deny)] {
@@ -519,7 +527,7 @@ impl Rights {
         }
         for (server, rule) in self.deny_at {
             if let Some(drafted) = draft.servers.iter_mut().find(|one| one.name == server) {
-                drafted.deny(rule);
+                drafted.restrict("deny", rule);
             }
         }
         if self.is_by_class {

@@ -402,6 +402,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
             ConnectError::Http { error, .. } => after_http(error),
             ConnectError::ShuttingDown => "nothing more can be called",
             ConnectError::Ended { .. }
+            | ConnectError::NotMcp { .. }
             | ConnectError::Timeout { .. }
             | ConnectError::Transport { .. }
             | ConnectError::Unhealthy { .. }

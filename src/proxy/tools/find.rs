@@ -164,6 +164,15 @@ impl Tools {
         // Without an index, there are no suggestions.
         let server = unknown_server(&view.snapshot(), name);
         let mut without = view.hidden_servers();
+        let is_hidden = |server: &ServerName| addressed.iter().any(|name| name == server.as_str());
+        if without.iter().any(is_hidden) {
+            // The tool of another server is not what was meant.
+            return Failure::Unknown {
+                name: name.to_owned(),
+                server,
+                nearest: Vec::new(),
+            };
+        }
         if server.is_some() || view.surface().mode == Mode::Direct {
             // A name with another server's prefix does not mean a built-in tool, and not every client has those.
             without.push(builtin::name());

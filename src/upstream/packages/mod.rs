@@ -19,6 +19,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use super::error::{is_noise, missing_package};
 use super::run::{Finished, Run};
 use super::{ConnectError, UpstreamContext, find_program};
 use crate::config::{Ecosystem, Environment, PackageRun, Stdio};
@@ -450,10 +451,13 @@ fn said(finished: &Finished) -> String {
     let text = [&finished.stderr, &finished.stdout]
         .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
         .join("\n");
+    if let Some(package) = missing_package(&text) {
+        return format!("npm has no package `{package}`");
+    }
     let lines: Vec<&str> = text
         .lines()
         .map(str::trim)
-        .filter(|line| !line.is_empty() && !line.contains("A complete log of this run"))
+        .filter(|line| !line.is_empty() && !is_noise(line))
         .take(4)
         .collect();
     lines.join(" | ").chars().take(400).collect()

@@ -9,12 +9,13 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::config::Sandbox;
+use crate::config::{Environment, Sandbox};
 use crate::mcp::{LineReader, Outbox, Widen};
 use crate::sandbox::{Container, Start};
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
 use crate::upstream::container::RunningContainer;
+use crate::upstream::error::{LastWords, is_noise, missing_package};
 use crate::upstream::packages::Prepared;
 use crate::upstream::process_group::ProcessGroup;
 use crate::upstream::program;
@@ -298,16 +299,26 @@ fn sandboxed(
 }
 
 impl Stderr {
-    /// The last lines, as one short text.
-    pub(in crate::upstream) fn tail(&self) -> String {
-        let kept = self.0.lock();
-        let text = format!("{}{}", kept.lines, kept.unfinished);
+    /// The last lines, as one short text, and the hints in them. `variables` are those of the session, and `own` those of the process.
+    pub(in crate::upstream) fn last_words(
+        &self,
+        variables: &Environment,
+        own: &Environment,
+    ) -> LastWords {
+        let text = {
+            let kept = self.0.lock();
+            format!("{}{}", kept.lines, kept.unfinished)
+        };
         let lines: Vec<_> = text
             .lines()
             .map(str::trim)
-            .filter(|line| !line.is_empty())
+            .filter(|line| !line.is_empty() && !is_noise(line))
             .collect();
-        lines[lines.len().saturating_sub(3)..].join(" | ")
+        LastWords {
+            stderr: lines[lines.len().saturating_sub(3)..].join(" | "),
+            missing: missing_package(&text),
+            withheld: withheld(&lines, variables, own),
+        }
     }
 
     /// Reads everything, so that the server never blocks on its stderr.
@@ -339,6 +350,32 @@ fn end_of(text: &str) -> &str {
     &text[start.unwrap_or(text.len())..]
 }
 
+/// The variables that a server misses by its own words, and that the session has: at most three.
+fn withheld(lines: &[&str], variables: &Environment, own: &Environment) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = lines.iter().flat_map(|line| line.split(|c| !is_part(c)));
+    // Names in capital letters: a word such as `path` is seldom one.
+    let is_name = |word: &&str| {
+        word.len() > 2
+            // Those of mcpzip are for no server.
+            && !word.starts_with("MCPZIP_")
+            && word.starts_with(|c: char| c.is_ascii_uppercase())
+            && !word.contains(|c: char| c.is_ascii_lowercase())
+    };
+    let mut names: Vec<String> = Vec::new();
+    for word in words.filter(is_name) {
+        let is_set = |all: &Environment| all.get(word).is_some_and(|value| !value.is_empty());
+        if names.len() < 3
+            && is_set(variables)
+            && own.get(word).is_none()
+            && !names.iter().any(|name| name == word)
+        {
+            names.push(word.to_owned());
+        }
+    }
+    names
+}
+
 fn describe(status: Option<ExitStatus>) -> String {
     status.map_or_else(
         || "its end could not be observed".to_owned(),
@@ -349,6 +386,30 @@ fn describe(status: Option<ExitStatus>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_failure_names_variables_that_are_withheld_and_leaves_out_advertisements() {
+        let stderr = Stderr::default();
+        stderr.keep(
+            "npm notice\nnpm notice To update run: npm install -g npm@11\nError: MY_KEY, HOME and UNSET are required (see API)\n\
+             npm error A complete log of this run can be found in: /x\n",
+            "",
+        );
+        let session = [
+            ("MY_KEY", "secret"),
+            ("HOME", "/h"),
+            ("is", "x"),
+            ("API", ""),
+        ];
+        let session = Environment::from_iter(session);
+        let words = stderr.last_words(&session, &Environment::from_iter([("HOME", "/h")]));
+        assert_eq!(words.withheld, ["MY_KEY"]);
+        assert_eq!(
+            words.stderr,
+            "Error: MY_KEY, HOME and UNSET are required (see API)"
+        );
+        assert!(!words.to_string().contains("secret"));
+    }
 
     #[test]
     fn whoever_is_in_a_hurry_leaves_room_before_the_clients_kill() {

@@ -106,6 +106,28 @@ impl Terminal {
         self.tmux(&["send-keys", key]).status().unwrap();
     }
 
+    /// Sends a signal to the program of this name in the terminal.
+    #[track_caller]
+    pub(crate) fn signals(&self, program: &str, signal: &str) {
+        let tty = self
+            .tmux(&["display-message", "-p", "#{pane_tty}"])
+            .output();
+        let tty = String::from_utf8(tty.unwrap().stdout).unwrap();
+        let listed = Command::new("ps")
+            .args(["-t", tty.trim(), "-o", "pid=,comm="])
+            .output();
+        let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
+        let process = listed.lines().find_map(|line| {
+            let (process, command) = line.trim().split_once(' ')?;
+            command.ends_with(program).then_some(process)
+        });
+        let process = process.unwrap_or_else(|| panic!("no {program} in:\n{listed}"));
+        let sent = Command::new("kill")
+            .args([&format!("-{signal}"), process])
+            .status();
+        assert!(sent.unwrap().success(), "{signal} to {process}");
+    }
+
     fn tmux(&self, arguments: &[&str]) -> Command {
         let socket: PathBuf = self.directory.path().join("socket");
         let mut command = Command::new("tmux");

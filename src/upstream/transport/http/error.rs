@@ -112,8 +112,21 @@ impl HttpError {
     }
 }
 
-/// The reason why nothing could be sent.
+/// The reason why nothing could be sent, with the host and port that were meant.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
+    let place = error.url().and_then(|url| {
+        let (host, port) = (url.host_str()?, url.port_or_known_default()?);
+        Some(format!("{host}:{port}"))
+    });
+    match (obstacle(error), place) {
+        (HttpError::Unreachable { reason }, Some(place)) => HttpError::Unreachable {
+            reason: format!("{reason}, at {place}"),
+        },
+        (obstacle, _) => obstacle,
+    }
+}
+
+fn obstacle(error: reqwest::Error) -> HttpError {
     let error = error.without_url();
     let reason = match (
         causes(&error).find_map(insecure),
@@ -130,7 +143,7 @@ pub(super) fn unsent(error: reqwest::Error) -> HttpError {
 /// The reason why a request other than a message has no answer; it continues a sentence after its target.
 pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
     if error.is_connect() || error.is_builder() {
-        unsent(error).to_string()
+        obstacle(error).to_string()
     } else {
         format!("gave no answer ({})", words(error))
     }
