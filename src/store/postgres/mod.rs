@@ -69,6 +69,8 @@ struct Inner {
     id: ReplicaId,
     alive: RwLock<Arc<[Replica]>>,
     mirrors: Mirrors,
+    /// Whether this replica reaches itself at its URL.
+    reached: RwLock<Option<bool>>,
     /// Ends the thread with the last clone.
     _stop: DropGuard,
 }
@@ -132,6 +134,7 @@ impl Store {
             id: ReplicaId::random(),
             alive: RwLock::new(Arc::new([])),
             mirrors: Mirrors::default(),
+            reached: RwLock::default(),
             _stop: stop.drop_guard(),
         })))
     }
