@@ -8,6 +8,7 @@ mod backup;
 mod breaker;
 mod connecting;
 mod error;
+mod key_check;
 mod keys;
 mod migrations;
 mod notifications;
@@ -84,6 +85,7 @@ impl Store {
         let store = Self::connect(url, keys)?;
         store.check_encoding().await?;
         store.migrate(None).await?;
+        store.take_key().await?;
         store.listen();
         store.follow();
         Ok(store)
