@@ -212,8 +212,15 @@ pub(crate) struct Replacement {
 }
 
 fn directory_of(path: &Path) -> io::Result<&Path> {
-    path.parent()
-        .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "the path has no directory"))
+    match path.parent() {
+        // A plain name.
+        Some(parent) if parent.as_os_str().is_empty() => Ok(Path::new(".")),
+        Some(parent) => Ok(parent),
+        None => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "the path has no directory",
+        )),
+    }
 }
 
 impl Replacement {

@@ -185,8 +185,8 @@ mod kind {
     use super::*;
     use crate::config::StoreKey;
     use crate::files;
-    use crate::identity::TokenFile;
     use crate::identity::authorization::KeyFile;
+    use crate::identity::{TokenFile, check_records};
     use crate::secret::{Masker, Secret};
     use crate::store::{Copied, Keys, LATEST, Records, State, Store, StoreError, StoreUrl};
 
@@ -203,7 +203,7 @@ mod kind {
     /// The exit of a store that cannot be used.
     fn exit(error: &StoreError) -> Exit {
         match error {
-            StoreError::Url(_) => Exit::of_setting(error),
+            StoreError::Url(_) | StoreError::Key => Exit::of_setting(error),
             error if error.is_unavailable() => {
                 Exit::unavailable(format!("the store cannot be used: {error}"))
             }
@@ -276,14 +276,18 @@ mod kind {
     pub(super) async fn check_silently(options: &StoreOptions) -> Result<(), Exit> {
         let (url, keys) = connect(options)?;
         let looked = async {
-            let schema = Store::connect(&url, keys)?.schema().await?;
-            match schema.oldest > LATEST {
-                true => Err(StoreError::Newer {
+            let store = Store::connect(&url, keys)?;
+            let schema = store.schema().await?;
+            if schema.oldest > LATEST {
+                return Err(StoreError::Newer {
                     found: schema.version,
                     oldest: schema.oldest,
                     known: LATEST,
-                }),
-                false => Ok(()),
+                });
+            }
+            match schema.version {
+                0 => Ok(()),
+                _ => store.check_key().await,
             }
         };
         looked.await.map_err(|error| exit(&error))
@@ -314,7 +318,11 @@ mod kind {
                 from_files,
                 replace,
             } => {
-                store.migrate(None).await.map_err(|error| exit(&error))?;
+                let ready = async {
+                    store.migrate(None).await?;
+                    store.take_key().await
+                };
+                ready.await.map_err(|error| exit(&error))?;
                 match file {
                     Some(file) if !from_files => {
                         return import(&store, file, *replace, output).await;
@@ -329,6 +337,9 @@ mod kind {
     async fn migrate(store: &Store, to: Option<i32>, output: &Output) -> Result<(), StoreError> {
         let (before, after) = store.migrate(to).await?;
         let (before, after) = (before.version, after.version);
+        if after > 0 {
+            store.take_key().await?;
+        }
         if output.is_json() {
             output.json(&json!({ "before": before, "after": after, "known": LATEST }));
         } else if before == after {
@@ -354,11 +365,14 @@ mod kind {
         }
         let (contents, replicas) = match schema.version {
             0 => (None, Arc::default()),
-            _ => (Some(store.contents().await?), store.replicas().await?),
+            _ => {
+                store.check_key().await?;
+                (Some(store.contents().await?), store.replicas().await?)
+            }
         };
         if output.is_json() {
             let replicas = replicas.iter().map(|one| {
-                json!({ "id": one.id.as_str(), "peer_url": one.peer_url, "version": one.build, "seen_seconds_ago": one.age })
+                json!({ "id": one.id.as_str(), "peer_url": one.peer_url, "version": one.build, "seen_seconds_ago": one.age, "reaches_itself": one.reached })
             });
             output.json(&json!({
                 "store": store.url().to_string(),
@@ -414,7 +428,13 @@ mod kind {
                 "{} at {}, seen {:.0} s ago",
                 one.build, one.peer_url, one.age
             );
-            output.row("replica", format!("{} {seen}", one.id.as_str()));
+            let fault = match one.reached {
+                Some(false) => {
+                    "; it does not reach itself there, so set its `http.peer` to its own URL"
+                }
+                _ => "",
+            };
+            output.row("replica", format!("{} {seen}{fault}", one.id.as_str()));
         }
         Ok(())
     }
@@ -426,13 +446,20 @@ mod kind {
         let mut text = lines
             .map_err(|error| Exit::failed(error.to_string()))?
             .join("\n");
-        let count = all.len() - 1;
+        let count = all.len() - 2;
         if file == Path::new("-") {
             output.verbatim(&text);
             return Ok(());
         }
         text.push('\n');
-        files::replace(file, &[text.as_bytes()]).map_err(|error| {
+        if file.exists() && !file.is_file() {
+            let shown = file.display();
+            return Err(Exit::failed(format!(
+                "`{shown}` is not a regular file; `-` writes to stdout"
+            )));
+        }
+        // It may be in a directory of others.
+        files::replace_in_place_for_owner(file, text.as_bytes()).map_err(|error| {
             Exit::failed(format!("`{}` cannot be written: {error}", file.display()))
         })?;
         report(output, "exported", count, &file.display().to_string());
@@ -457,7 +484,7 @@ mod kind {
             line.map_err(|_| unreadable(format!("line {} is wrong", index + 1)))
         });
         let copy = lines.collect::<Result<Vec<_>, _>>()?;
-        let count = store.import(&copy, replaces).await;
+        let count = store.import(copy, replaces, check_records).await;
         let count = count.map_err(|error| exit(&error))?;
         report(output, "imported", count, &file.display().to_string());
         Ok(())

@@ -101,7 +101,9 @@ impl Resolver<'_> {
                 true => Ok(text.to_owned()),
                 false => {
                     let expected = "a URL with a host and no path, as `http://10.0.0.5:8080`";
-                    let found = format!("`\"{}\"`", written.value);
+                    // What stands before it may be a password.
+                    let shown = written.value.rsplit('@').next().unwrap_or_default();
+                    let found = format!("`\"{shown}\"`");
                     let fault = EntryError::value("http.peer", expected, found);
                     Err(At::new(written.offset, fault))
                 }

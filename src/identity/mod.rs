@@ -19,6 +19,8 @@ mod tokens;
 
 pub(crate) use certificate::ClientCertificate;
 pub(crate) use name::is_name;
+#[cfg(feature = "postgres")]
+pub(crate) use tokens::check_records;
 pub(crate) use tokens::{Grant, Known, NewToken, People, Revoked, Stored, TokenError, TokenFile};
 
 use std::collections::{BTreeSet, HashMap};

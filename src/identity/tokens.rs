@@ -803,6 +803,16 @@ const OF_BROWSER: &str = "browser/";
 const OF_GRANT: &str = "grant/";
 const OF_REVOKED: &str = "revoked/";
 
+/// Whether these records are tokens and people that can be used.
+///
+/// # Errors
+/// The problem with one of them.
+#[cfg(feature = "postgres")]
+pub(crate) fn check_records(table: &Table) -> Result<(), String> {
+    let all = read_records(table).map_err(|error| error.to_string())?;
+    Tokens::of(all).map(drop)
+}
+
 /// The tokens and people of all records.
 ///
 /// # Errors

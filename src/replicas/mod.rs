@@ -28,8 +28,8 @@ pub(crate) use backing::{Backing, Event, Home, Place, Unavailable};
 pub(crate) use change::Change;
 use letter::Taken;
 pub(crate) use letter::{Content, Tunnel};
-use peers::Peers;
 pub(crate) use peers::Unreachable;
+use peers::{Answer, Death, Peers};
 use seal::Keys;
 pub(crate) use seal::{IdentityHash, SessionFacts, VALID, name_of};
 
@@ -76,6 +76,14 @@ pub(crate) const LEASE: Duration = Duration::from_secs(20);
 /// The owner of the leases by which replicas list servers one after another, and how long one waits for another.
 const LISTING: &[u8] = b"listing";
 const LISTED_MEANWHILE: Duration = Duration::from_secs(5);
+
+/// The time between two looks whether a replica that was asked has died, and the number of looks that must miss it.
+const LOOK: Duration = Duration::from_secs(1);
+const MISSED: usize = 4;
+
+/// How often a replica tries to reach itself after its start, and the letters that must arrive.
+const REACHES: usize = 40;
+const LETTERS_TO_ITSELF: usize = 4;
 
 /// The attempts to pass an answer on, and the pause between two.
 const ATTEMPTS: usize = 4;
@@ -253,6 +261,13 @@ impl Replicas {
         let own = tasks.clone();
         tasks.spawn(send(replicas.backing.clone(), queue, own));
         tasks.spawn(follow(replicas.clone(), tasks.clone()));
+        let (itself, own) = (replicas.clone(), tasks.clone());
+        tasks.spawn(async move {
+            tokio::select! {
+                () = itself.reach_itself() => {}
+                () = own.stopped() => {}
+            }
+        });
         replicas
     }
 
@@ -388,6 +403,7 @@ impl Replicas {
     /// When the store does not answer.
     pub(crate) async fn change_session(
         &self,
+        owner: IdentityHash,
         session: &str,
         expires: u64,
         edit: impl Fn(&mut Change) + Send + Sync,
@@ -403,7 +419,7 @@ impl Replicas {
             edit(&mut change);
             let written = self
                 .backing
-                .write_session(session.to_owned(), body, change.to_json(), expires)
+                .write_session((owner, session.to_owned()), body, change.to_json(), expires)
                 .await?;
             if written {
                 let since = Instant::now();
@@ -421,9 +437,14 @@ impl Replicas {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(crate) async fn end_session(&self, session: &str, expires: u64) -> Result<(), Unavailable> {
+    pub(crate) async fn end_session(
+        &self,
+        owner: IdentityHash,
+        session: &str,
+        expires: u64,
+    ) -> Result<(), Unavailable> {
         self.backing
-            .end_session(session.to_owned(), expires)
+            .end_session(owner, session.to_owned(), expires)
             .await?;
         self.known.lock().end(session);
         self.tell_and_wait("ended", session).await;
@@ -589,24 +610,28 @@ impl Replicas {
     /// Sends a letter to a replica, and returns its response.
     ///
     /// # Errors
-    /// When the replica does not live, or cannot be reached.
+    /// When the replica does not live, dies before it answers, or cannot be reached.
     pub(crate) async fn send(
         &self,
         replica: &str,
         content: Content,
         body: &[u8],
-    ) -> Result<http::Response<reqwest::Body>, Unreachable> {
+    ) -> Result<http::Response<Answer>, Unreachable> {
         let url = self.backing.peer(replica).ok_or(Unreachable::Gone)?;
         let letter = letter::seal(&self.keys, replica, content, body);
         let seal = letter::outer_seal(&self.keys, replica);
-        let mut response = self.peers.send(&url, seal.clone(), letter).await?;
+        let mut death = self.death_of(replica);
+        let mut response = tokio::select! {
+            sent = self.peers.send(&url, seal.clone(), letter) => sent?,
+            () = &mut death => return Err(Unreachable::Died),
+        };
         let taken = response.headers_mut().remove(TAKEN);
         let is_taken = taken.is_some_and(|tag| {
             tag.to_str()
                 .is_ok_and(|tag| letter::is_receipt(&self.keys, &seal, tag))
         });
         if is_taken {
-            return Ok(response);
+            return Ok(response.map(|body| Answer::new(body, death)));
         }
         if self.misled.lock().insert(replica.to_owned()) {
             tracing::warn!(
@@ -616,6 +641,58 @@ impl Replicas {
             );
         }
         Err(Unreachable::Gone)
+    }
+
+    /// Resolves when a replica that lives has died: it has given no sign of life for ten seconds, and does not come back.
+    fn death_of(&self, replica: &str) -> Death {
+        let (backing, replica) = (self.backing.clone(), replica.to_owned());
+        Box::pin(async move {
+            // After an outage of the store, all others are dead until their next signs of life.
+            let mut missed = 0;
+            while missed < MISSED {
+                tokio::time::sleep(LOOK).await;
+                missed = match backing.peer(&replica) {
+                    Some(_) => 0,
+                    None => missed + 1,
+                };
+            }
+        })
+    }
+
+    /// Writes letters to this replica at the URL by which others reach it, until one arrives. One that never does is in the log and in `mcpzip store check`.
+    async fn reach_itself(&self) {
+        let mut reason = String::new();
+        for _ in 0..REACHES {
+            // Several, because a balancer sends some of them here.
+            let mut arrived = 0;
+            while arrived < LETTERS_TO_ITSELF {
+                let (session, stream, number) = (String::new(), 0, 0);
+                let content = Content::Missed {
+                    session,
+                    stream,
+                    number,
+                };
+                match self.send(&self.id, content, b"").await {
+                    Ok(_) => arrived += 1,
+                    Err(error) => {
+                        reason = error.to_string();
+                        break;
+                    }
+                }
+            }
+            if arrived == LETTERS_TO_ITSELF {
+                self.backing.note_reached(true);
+                return;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+        self.backing.note_reached(false);
+        let url = self.backing.peer(&self.id).unwrap_or_default();
+        tracing::error!(
+            url,
+            reason,
+            "this replica does not reach itself at `http.peer`, and others may not either: what they pass on is lost. Set it to the URL of this replica alone, not to that of a balancer"
+        );
     }
 
     /// The tag that shows the sender of a letter with this outer seal that this replica has taken it.
@@ -637,7 +714,16 @@ impl Replicas {
         for attempt in 1..=ATTEMPTS {
             match self.send(replica, content.clone(), &body).await {
                 Ok(response) if response.status() != StatusCode::SERVICE_UNAVAILABLE => {
-                    return response.status().is_success();
+                    let is_there = response.status().is_success();
+                    if counts_once && !is_there {
+                        let status = response.status().as_u16();
+                        tracing::warn!(
+                            replica,
+                            status,
+                            "an answer of a client is lost: the session that has asked is not there"
+                        );
+                    }
+                    return is_there;
                 }
                 Ok(_) if attempt == ATTEMPTS => {
                     tracing::warn!(
@@ -646,7 +732,15 @@ impl Replicas {
                     );
                     return true;
                 }
-                Err(Unreachable::Gone) => return false,
+                Err(Unreachable::Gone) => {
+                    if counts_once {
+                        tracing::warn!(
+                            replica,
+                            "an answer of a client is lost: the replica that has asked does not take it"
+                        );
+                    }
+                    return false;
+                }
                 Err(error) if attempt == ATTEMPTS || !(counts_once || error.is_before()) => {
                     tracing::warn!(replica, %error, "a letter did not arrive");
                     return false;
@@ -744,6 +838,12 @@ impl ClientOfReplica {
     #[must_use]
     pub(crate) fn replicas(&self) -> &Arc<Replicas> {
         &self.replicas
+    }
+
+    /// Its identity.
+    #[must_use]
+    pub(crate) fn identity(&self) -> IdentityHash {
+        self.identity
     }
 
     /// Its session, if it has one.

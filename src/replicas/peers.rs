@@ -1,12 +1,18 @@
 //! Requests to other replicas.
 
+use std::error::Error;
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http_body::{Frame, SizeHint};
 use reqwest::{Client, redirect};
 
 use super::{LETTERS, SEAL};
 use crate::tls;
+
+type BoxError = Box<dyn Error + Send + Sync>;
 
 /// The time limit of a connection to a replica.
 const CONNECT: Duration = Duration::from_secs(2);
@@ -23,6 +29,9 @@ pub(crate) enum Unreachable {
     /// The connection failed, before or after the replica got the letter.
     #[error("the replica cannot be reached")]
     Failed(#[source] reqwest::Error),
+    /// It got the letter, or may have got it, and has died before it answered.
+    #[error("the replica gives no sign of life any more")]
+    Died,
 }
 
 impl Unreachable {
@@ -31,7 +40,53 @@ impl Unreachable {
         match self {
             Self::Gone => true,
             Self::Failed(error) => error.is_connect(),
+            Self::Died => false,
         }
+    }
+}
+
+/// Resolves when a replica that was asked has died.
+pub(super) type Death = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// The body of a response, which fails when the replica that sends it dies: its connection may stay open.
+pub(crate) struct Answer {
+    body: reqwest::Body,
+    death: Death,
+}
+
+impl Answer {
+    pub(super) fn new(body: reqwest::Body, death: Death) -> Self {
+        Self { body, death }
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Poll::Ready(piece) = Pin::new(&mut self.body).poll_frame(context) {
+            return Poll::Ready(piece.map(|piece| piece.map_err(BoxError::from)));
+        }
+        match self.death.as_mut().poll(context) {
+            Poll::Ready(()) => {
+                // It is not asked again.
+                self.death = Box::pin(std::future::pending());
+                Poll::Ready(Some(Err(Unreachable::Died.into())))
+            }
+            Poll::Pending => Poll::Pending,
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }
 

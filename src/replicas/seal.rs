@@ -20,6 +20,9 @@ const VERSION: u8 = 1;
 /// The longest name and version of a client that an id has in it, in bytes.
 const LONGEST_SOFTWARE: usize = 24;
 
+/// The longest id of a session.
+const LONGEST: usize = 128;
+
 /// The time for which an id is valid, in seconds.
 pub(crate) const VALID: u64 = 7 * 24 * 60 * 60;
 
@@ -145,6 +148,9 @@ impl Keys {
 
     /// The facts in the id of a session, if it is valid at `now`, in seconds since 1970.
     pub(crate) fn open_session(&self, id: &str, now: u64) -> Option<SessionFacts> {
+        if id.len() > LONGEST {
+            return None;
+        }
         let plain = self.open(b"session", &URL_SAFE_NO_PAD.decode(id).ok()?)?;
         let (fixed, software) = plain.split_at_checked(39)?;
         let opened = u32::from_be_bytes(fixed[16..20].try_into().ok()?);

@@ -191,7 +191,7 @@ kinds! {
         advice "Follow the message. Without the file there are no tokens; `mcpzip token create` makes new ones.";
     KEYS_UNUSABLE: Error "keys-unusable", "the file of keys of the authorization server cannot be used",
         why "No person can log in, and every access token of mcpzip is refused.",
-        advice "Follow the message. `mcpzip token rotate-keys` makes new keys; all clients log in again then.";
+        advice "Follow the message. Only if the keys are damaged or lost: `mcpzip token rotate-keys` makes new ones; all clients log in again then.";
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";

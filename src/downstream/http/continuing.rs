@@ -26,6 +26,11 @@ pub(super) async fn session_of(
             "the header `Mcp-Session-Id` is missing; the response to `initialize` has one";
         return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     };
+    if map.get_all(headers::SESSION).iter().nth(1).is_some() {
+        // A proxy in front may have looked at the other one.
+        let message = "the request has the header `Mcp-Session-Id` twice; send it once";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+    }
     let id = id.to_str().unwrap_or_default();
     let sessions = &shared.sessions;
     let guard = match sessions.find(id, &admission.kind(), admission.pass.as_ref()) {
@@ -63,7 +68,9 @@ pub(super) async fn name(
     if facts.is_incomplete {
         let expires = u64::from(facts.opened) + VALID;
         let edit = |change: &mut _| *change = rest.clone();
-        let written = replicas.change_session(&name, expires, edit).await;
+        let written = replicas
+            .change_session(admission.hash(), &name, expires, edit)
+            .await;
         written.map_err(|error| {
             tracing::warn!(%error, "a session was not opened");
             unavailable()

@@ -63,7 +63,9 @@ pub(super) async fn delete(
     match session_of(shared, admission, map).await {
         Ok((guard, id)) => {
             if let (Some(replicas), Some(name)) = (&shared.replicas, guard.name())
-                && let Err(error) = replicas.end_session(name, valid_until(replicas, &id)).await
+                && let Err(error) = replicas
+                    .end_session(admission.hash(), name, valid_until(replicas, &id))
+                    .await
             {
                 tracing::warn!(%error, "a session was not ended");
                 return refusal::unavailable(

@@ -216,7 +216,7 @@ impl Session {
         let expires = seconds() + VALID;
         match replica
             .replicas()
-            .change_session(session, expires, edit)
+            .change_session(replica.identity(), session, expires, edit)
             .await
         {
             Ok(()) => reply,

@@ -20,6 +20,9 @@ use crate::proxy::{Caller, Interests, Listener, Reply, Shows};
 use crate::telemetry;
 use crate::telemetry::trace::Trace;
 
+/// The bytes that are kept of a client's name, and of its version.
+const LONGEST_SOFTWARE: usize = 256;
+
 const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
 
 impl Session {
@@ -342,14 +345,23 @@ impl Session {
 
 /// The name in an `Implementation`.
 pub(in crate::downstream) fn name_of(info: &RawValue) -> Option<String> {
-    Object::parse(info).ok()?.text("name")
+    Object::parse(info).ok()?.text("name").map(cut)
 }
 
 /// A client's name and version, each empty if absent.
 fn software_of(info: &RawValue) -> (String, String) {
     let info = Object::parse(info).unwrap_or_default();
-    let part = |key| info.text(key).unwrap_or_default();
+    let part = |key| cut(info.text(key).unwrap_or_default());
     (part("name"), part("version"))
+}
+
+/// The first part of a name, which is kept for each session and written to logs.
+fn cut(mut text: String) -> String {
+    let end = (0..=LONGEST_SOFTWARE.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+    text
 }
 
 fn missing(key: &str) -> Reply {

@@ -50,7 +50,7 @@ pub(crate) enum KeyFault {
     #[error("the keys in the store cannot be used: {source}")]
     Store { source: io::Error },
     #[error(
-        "the keys in the store were sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`; `mcpzip token rotate-keys` makes new ones"
+        "the keys in the store were sealed with another key than `MCPZIP_STORE_KEY` or `MCPZIP_STORE_KEY_PREVIOUS`: set the key that they were sealed with"
     )]
     Sealed,
 }

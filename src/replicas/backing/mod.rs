@@ -7,6 +7,8 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
+use super::seal::IdentityHash;
+
 /// The store does not answer, or refuses.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{0}")]
@@ -57,6 +59,9 @@ pub(crate) trait Backing: Debug + Send + Sync {
     /// The id of this replica: one word of letters and digits.
     fn id(&self) -> &str;
 
+    /// Notes for `mcpzip store check` whether this replica reaches itself at its URL.
+    fn note_reached(&self, is_reached: bool);
+
     /// The URL of a replica that lives. It asks nothing.
     fn peer(&self, replica: &str) -> Option<String>;
 
@@ -75,17 +80,17 @@ pub(crate) trait Backing: Debug + Send + Sync {
     /// The body of a session with changes, and whether it has ended.
     fn session(&self, name: String) -> Answer<Option<(Vec<u8>, bool)>>;
 
-    /// Writes the body of a session if it was `before` until now; returns whether it was. `expires` is in seconds since 1970.
+    /// Writes the body of a session, which is named after its identity, if it was `before` until now; returns whether it was. `expires` is in seconds since 1970.
     fn write_session(
         &self,
-        name: String,
+        session: (IdentityHash, String),
         before: Option<Vec<u8>>,
         body: Vec<u8>,
         expires: u64,
     ) -> Answer<bool>;
 
-    /// Marks a session as ended.
-    fn end_session(&self, name: String, expires: u64) -> Answer<()>;
+    /// Marks a session of `owner` as ended.
+    fn end_session(&self, owner: IdentityHash, name: String, expires: u64) -> Answer<()>;
 
     /// Keeps events of a stream for a time.
     fn keep_answer(

@@ -7,7 +7,8 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
-use super::{Answer, Backing, Event, Home, Place, Unavailable};
+use super::{Answer, Backing, Event, Home, IdentityHash, Place, Unavailable};
+use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
 use crate::store::{ReplicaId, Signal, Store, StoreError};
 
@@ -17,11 +18,23 @@ const TIDY: Duration = Duration::from_secs(5 * 60);
 const SESSIONS: &str =
     "select hash, body, ended from session where hash = any($1) and expires > now()";
 const SESSION: &str = "select body, ended from session where hash = $1 and expires > now()";
-const ADD: &str = "insert into session (hash, body, expires) values ($1, $2, to_timestamp($3::float8)) \
+const ADD: &str = "insert into session (hash, body, expires, owner) values ($1, $2, to_timestamp($3::float8), $4) \
     on conflict (hash) do nothing";
 const CHANGE: &str = "update session set body = $2 where hash = $1 and body = $3 and not ended";
-const END: &str = "insert into session (hash, body, ended, expires) values ($1, '', true, to_timestamp($2::float8)) \
+const END: &str = "insert into session (hash, body, ended, expires, owner) values ($1, '', true, to_timestamp($2::float8), $3) \
     on conflict (hash) do update set body = '', ended = true";
+
+/// The most rows of an identity, and their most bytes: the sessions that were opened first lose theirs.
+const MOST_ROWS: i64 = 4096;
+const MOST_BYTES: i64 = 16 * 1024 * 1024;
+const TRIM: &str = "delete from session where hash in (select hash from session where hash = any (array(select hash from \
+    (select hash, row_number() over newest as place, sum(octet_length(body)) over newest as size \
+    from session where owner = $1 window newest as (order by expires desc, hash)) as own where place > $2 or size > $3)) \
+    for update skip locked)";
+
+/// So many of 256 writes look for rows that are too many.
+const SELDOM: u8 = 16;
+
 const KEEP: &str = "insert into answer (stream, sequence, owner, body, expires) \
     select $1, number, $2, body, now() + $5::float8 * interval '1 second' from unnest($3::bigint[], $4::bytea[]) as event (number, body) \
     on conflict do nothing";
@@ -58,6 +71,10 @@ impl From<StoreError> for Unavailable {
 impl Backing for OnPostgres {
     fn id(&self) -> &str {
         self.store.id().as_str()
+    }
+
+    fn note_reached(&self, is_reached: bool) {
+        self.store.note_reached(is_reached);
     }
 
     fn peer(&self, replica: &str) -> Option<String> {
@@ -133,7 +150,7 @@ impl Backing for OnPostgres {
 
     fn write_session(
         &self,
-        name: String,
+        (owner, name): (IdentityHash, String),
         before: Option<Vec<u8>>,
         body: Vec<u8>,
         expires: u64,
@@ -144,21 +161,23 @@ impl Backing for OnPostgres {
             let written = match before {
                 None => {
                     store
-                        .execute(ADD, &[&hash, &body, &seconds(expires)])
+                        .execute(ADD, &[&hash, &body, &seconds(expires), &&owner[..]])
                         .await?
                 }
                 Some(before) => store.execute(CHANGE, &[&hash, &body, &before]).await?,
             };
+            trim(&store, &owner).await;
             Ok(written > 0)
         })
     }
 
-    fn end_session(&self, name: String, expires: u64) -> Answer<()> {
+    fn end_session(&self, owner: IdentityHash, name: String, expires: u64) -> Answer<()> {
         let store = self.store.clone();
         Box::pin(async move {
             store
-                .execute(END, &[&bytes(&name), &seconds(expires)])
+                .execute(END, &[&bytes(&name), &seconds(expires), &&owner[..]])
                 .await?;
+            trim(&store, &owner).await;
             Ok(())
         })
     }
@@ -288,6 +307,24 @@ async fn tidy(store: Store, tasks: Tasks) {
                 tracing::debug!(%error, "rows that have expired are not removed");
             }
         }
+    }
+}
+
+/// Removes the rows of an identity that are too many, now and then.
+async fn trim(store: &Store, owner: &IdentityHash) {
+    if random_bytes::<1>()[0] >= SELDOM {
+        return;
+    }
+    match store
+        .execute(TRIM, &[&&owner[..], &MOST_ROWS, &MOST_BYTES])
+        .await
+    {
+        Ok(0) => {}
+        Ok(count) => tracing::warn!(
+            count,
+            "the oldest sessions of an identity leave the store, because it has too many"
+        ),
+        Err(error) => tracing::debug!(%error, "the sessions of an identity are counted later"),
     }
 }
 

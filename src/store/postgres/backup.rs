@@ -1,6 +1,7 @@
 //! Copies of what must last: one line of JSON for each record. Secrets stay sealed, so a copy needs the keys of the store to be of use.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::notifications::NOTIFY;
 use super::records::{LOCK, RECORD};
 use super::{Store, StoreError};
+use crate::store::{Kind, Table};
 
 /// The version of the form.
 const VERSION: u32 = 1;
@@ -48,7 +50,23 @@ pub(crate) enum Copied {
         /// Its counts in base64.
         body: String,
     },
+    /// The last line.
+    End {
+        /// The number of lines between the first and this one.
+        count: usize,
+    },
 }
+
+/// The table of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Record(Kind),
+    Login,
+    Usage,
+}
+
+/// A line with its key, which is the day of statistics, and its body.
+type Line = (Part, String, Vec<u8>);
 
 /// What a store has.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -71,7 +89,8 @@ pub(crate) struct Contents {
 
 /// Secrets by the ids of their keys, which sealed values have in plain text.
 const SEALED: &str = "with sealed as (select body from record where kind = 'identity-keys' and body is not null \
-    union all select body from login where body is not null), \
+    union all select body from login where body is not null \
+    union all select convert_to(value, 'UTF8') from meta where name = 'key'), \
     known as (select position($1::bytea in body) > 0 as is_new, position($2::bytea in body) > 0 as is_old from sealed) \
     select count(*) filter (where is_old and not is_new), count(*) filter (where not is_old and not is_new) from known";
 
@@ -144,34 +163,87 @@ impl Store {
                 });
             }
         }
+        all.push(Copied::End {
+            count: all.len() - 1,
+        });
         Ok(all)
     }
 
-    /// Puts a copy into the store, in one transaction. Returns the number of records and logins.
+    /// The records and logins of a copy, if a store can use all of them.
+    fn checked(&self, copy: Vec<Copied>) -> Result<Vec<Line>, StoreError> {
+        let mut lines = copy.into_iter();
+        match lines.next() {
+            Some(Copied::Store { version: VERSION }) => {}
+            Some(Copied::Store { .. }) => {
+                return Err(unusable("another version of mcpzip wrote it"));
+            }
+            _ => return Err(unusable("it does not begin as a copy of a store")),
+        }
+        let mut checked = Vec::new();
+        let mut is_whole = false;
+        for line in lines {
+            if is_whole {
+                return Err(unusable("it goes on after its end"));
+            }
+            let (part, key, body) = match line {
+                Copied::Store { .. } => return Err(unusable("it has two beginnings")),
+                Copied::End { count } if count == checked.len() => {
+                    is_whole = true;
+                    continue;
+                }
+                Copied::End { .. } => return Err(unusable("it has lost lines")),
+                Copied::Record { kind, key, body } => match Kind::parse(&kind) {
+                    Some(kind) => (Part::Record(kind), key, body),
+                    None => {
+                        return Err(unusable("it has a kind of records that is not known here"));
+                    }
+                },
+                Copied::Login { key, body } => (Part::Login, key, body),
+                Copied::Usage { day, body } => (Part::Usage, day, body),
+            };
+            let Ok(body) = STANDARD.decode(body) else {
+                return Err(unusable("a body is no base64"));
+            };
+            let is_sealed = matches!(part, Part::Login | Part::Record(Kind::IdentityKeys));
+            if is_sealed && !self.keys().have_sealed(&body) {
+                return Err(unusable(
+                    "its secrets were sealed with another key: set that as `MCPZIP_STORE_KEY_PREVIOUS`",
+                ));
+            }
+            checked.push((part, key, body));
+        }
+        match is_whole {
+            true => Ok(checked),
+            false => Err(unusable("its end is missing, so it is not whole")),
+        }
+    }
+
+    /// Puts a copy into the store, in one transaction. `check` looks at its tokens and people. Returns the number of records and logins.
     ///
     /// # Errors
     /// When the store has any already, unless they are replaced; when the copy cannot be read, or PostgreSQL does not answer.
     pub(crate) async fn import(
         &self,
-        copy: &[Copied],
+        copy: Vec<Copied>,
         replaces: bool,
+        check: impl FnOnce(&Table) -> Result<(), String>,
     ) -> Result<usize, StoreError> {
-        let Some((Copied::Store { version }, lines)) = copy.split_first() else {
-            return Err(damaged("it does not begin as a copy of a store"));
-        };
-        if *version != VERSION {
-            return Err(damaged("another version of mcpzip wrote it"));
-        }
+        let lines = self.checked(copy)?;
+        let of_identities = lines
+            .iter()
+            .filter(|(part, ..)| *part == Part::Record(Kind::Identity));
+        let of_identities = of_identities.map(|(_, key, body)| (key.clone(), Arc::from(&body[..])));
+        check(&of_identities.collect()).map_err(|problem| unusable(&problem))?;
         let mut connection = self.connection().await?;
         let transaction = connection.transaction().await?;
         // As a change does: numbers are in the order of commits.
-        for kind in crate::store::Kind::ALL {
+        for kind in Kind::ALL {
             transaction.execute(LOCK, &[&kind.name()]).await?;
         }
         let there = "select exists (select from record where body is not null) or exists (select from login) or exists (select from usage)";
         let is_there: bool = transaction.query_one(there, &[]).await?.get(0);
         if is_there && !replaces {
-            return Err(damaged(
+            return Err(unusable(
                 "the store has records already; `--replace` removes them",
             ));
         }
@@ -181,33 +253,26 @@ impl Store {
                 "update record set body = null, number = nextval('change_number'), changed = now(); delete from login; delete from usage",
             )
             .await?;
-        let decode = |body: &str| {
-            STANDARD
-                .decode(body)
-                .map_err(|_| damaged("a body is no base64"))
-        };
-        for line in lines {
-            match line {
-                Copied::Store { .. } => return Err(damaged("it has two beginnings")),
-                Copied::Record { kind, key, body } => {
-                    let body = decode(body)?;
+        for (part, key, body) in &lines {
+            match part {
+                Part::Record(kind) => {
                     let write = "insert into record (kind, key, body) values ($1, $2, $3) on conflict (kind, key) do update \
                         set body = excluded.body, number = nextval('change_number'), changed = now()";
-                    transaction.execute(write, &[kind, key, &body]).await?;
+                    transaction
+                        .execute(write, &[&kind.name(), key, body])
+                        .await?;
                 }
-                Copied::Login { key, body } => {
-                    let body = decode(body)?;
+                Part::Login => {
                     let write = "insert into login (key, body) values ($1, $2)";
-                    transaction.execute(write, &[key, &body]).await?;
+                    transaction.execute(write, &[key, body]).await?;
                 }
-                Copied::Usage { day, body } => {
-                    let body = decode(body)?;
+                Part::Usage => {
                     let write = "insert into usage (day, body) values ($1::text::date, $2)";
-                    transaction.execute(write, &[day, &body]).await?;
+                    transaction.execute(write, &[key, body]).await?;
                 }
             }
         }
-        for kind in crate::store::Kind::ALL {
+        for kind in Kind::ALL {
             let message = self.message(RECORD, kind.name());
             transaction.execute(NOTIFY, &[&message]).await?;
         }
@@ -216,6 +281,6 @@ impl Store {
     }
 }
 
-fn damaged(problem: &str) -> StoreError {
-    StoreError::Damaged(problem.to_owned())
+fn unusable(problem: &str) -> StoreError {
+    StoreError::Copy(problem.to_owned())
 }

@@ -15,6 +15,10 @@ use tokio_postgres::{Client, Config, Connection, Error, NoTls, Socket};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::url::{StoreUrl, Tls, UrlFault};
+use crate::files;
+
+/// The largest file of authorities, in bytes.
+const LARGEST_AUTHORITIES: u64 = 16 * 1024 * 1024;
 
 /// The settings of each connection: PostgreSQL ends a statement, a wait for a lock and an idle transaction at its limit. That of a lock
 /// is shorter than that of a statement, so that the wait for another replica is not taken for an outage.
@@ -48,8 +52,9 @@ impl Connector {
                         .map_err(|error| unusable(&error))?,
                     Some(path) => {
                         let mut roots = RootCertStore::empty();
-                        let all = CertificateDer::pem_file_iter(path);
-                        for one in all.map_err(|error| unusable(&error))? {
+                        let text = files::read_regular(path, LARGEST_AUTHORITIES);
+                        let text = text.map_err(|error| unusable(&error))?;
+                        for one in CertificateDer::pem_slice_iter(&text) {
                             let one = one.map_err(|error| unusable(&error))?;
                             roots.add(one).map_err(|error| unusable(&error))?;
                         }

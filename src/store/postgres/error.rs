@@ -62,9 +62,14 @@ pub(crate) enum StoreError {
         /// The problem.
         problem: String,
     },
-    /// A value that cannot be read.
-    #[error("a value of the store cannot be read: {0}")]
-    Damaged(String),
+    /// A copy that cannot be used.
+    #[error("nothing was imported, and the store is as it was: {0}")]
+    Copy(String),
+    /// Another key.
+    #[error(
+        "the store has another key than `MCPZIP_STORE_KEY` and `MCPZIP_STORE_KEY_PREVIOUS` here: set the key that the other gateways have. docs/store.md says what to do if it is lost"
+    )]
+    Key,
 }
 
 impl StoreError {

@@ -55,6 +55,14 @@ impl Keys {
         (self.current.id(), self.previous.as_ref().map(Key::id))
     }
 
+    /// Whether one of the keys has sealed a body, or a value in it: its id is there in plain text.
+    pub(super) fn have_sealed(&self, body: &[u8]) -> bool {
+        self.all().any(|key| {
+            let id = key.id().as_bytes();
+            body.windows(id.len()).any(|part| part == id)
+        })
+    }
+
     /// Whether a value was sealed with the key before the current one.
     #[must_use]
     pub(crate) fn is_old(&self, sealed: &str) -> bool {

@@ -35,6 +35,12 @@ const MIGRATIONS: &[Migration] = &[
         up: include_str!("migrations/0003.up.sql"),
         down: include_str!("migrations/0003.down.sql"),
     },
+    Migration {
+        version: 3,
+        oldest: 2,
+        up: include_str!("migrations/0004.up.sql"),
+        down: include_str!("migrations/0004.down.sql"),
+    },
 ];
 
 /// The schema that this program knows.

@@ -8,6 +8,7 @@ mod backup;
 mod breaker;
 mod connecting;
 mod error;
+mod key_check;
 mod keys;
 mod migrations;
 mod notifications;
@@ -72,6 +73,8 @@ struct Inner {
     mirrors: Mirrors,
     /// The schemas before and after the update at the start.
     migrated: OnceLock<(i32, i32)>,
+    /// Whether this replica reaches itself at its URL.
+    reached: RwLock<Option<bool>>,
     /// Ends the thread with the last clone.
     _stop: DropGuard,
 }
@@ -101,6 +104,7 @@ impl Store {
                 "the schema of the store is for a newer mcpzip, and this one can use it"
             );
         }
+        store.take_key().await?;
         store.listen();
         store.follow();
         store.tidy_shelves();
@@ -153,6 +157,7 @@ impl Store {
             alive: RwLock::new(Arc::new([])),
             mirrors: Mirrors::default(),
             migrated: OnceLock::new(),
+            reached: RwLock::default(),
             _stop: stop.drop_guard(),
         })))
     }

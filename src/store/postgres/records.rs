@@ -15,6 +15,7 @@ use futures_util::future::BoxFuture;
 use parking_lot::Mutex;
 use tokio::sync::OwnedMutexGuard;
 use tokio::sync::broadcast::error::RecvError;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use super::notifications::NOTIFY;
@@ -52,6 +53,8 @@ const REFRESH: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 struct Mirror {
     number: i64,
+    /// The table that the number is of: the schema may have been removed and made again.
+    epoch: u32,
     stamp: u64,
     table: Arc<Table>,
     /// When the last read that succeeded was begun: all changes before that are known.
@@ -111,8 +114,10 @@ impl Mirrors {
     }
 }
 
-const CHANGES: &str =
-    "select key, body, number from record where kind = $1 and number > $2 order by number";
+/// The changes of a kind after a number of an epoch; all of another epoch. One row at least, which has no key if there is no change.
+const CHANGES: &str = "select change.key, change.body, change.number, here.epoch \
+    from (select to_regclass('record')::oid as epoch) as here left join record as change \
+    on change.kind = $1 and change.number > case when here.epoch = $3 then $2::bigint else 0 end order by change.number";
 
 const ONE: &str = "select (select body from record where kind = $1 and key = $2), \
     extract(epoch from clock_timestamp())::bigint";
@@ -243,14 +248,18 @@ impl Store {
         let mirrors = &self.0.mirrors;
         let _turn = mirrors.reading.lock().await;
         let begun = Instant::now();
-        let from = match mirrors.kinds.lock().get(&kind) {
+        let (from, known) = match mirrors.kinds.lock().get(&kind) {
             Some(mirror) if mirror.read >= asked && !mirror.is_doubtful() => return Ok(()),
-            mirror => mirror.map_or(0, Mirror::last),
+            mirror => mirror.map_or((0, 0), |mirror| (mirror.last(), mirror.epoch)),
         };
-        let rows = self.query(CHANGES, &[&kind.name(), &from]).await?;
+        let parameters: [&(dyn ToSql + Sync); 3] = [&kind.name(), &from, &known];
+        let rows = self.query(CHANGES, &parameters).await?;
+        let epoch = epoch_of(&rows).unwrap_or(known);
+        let is_whole = from == 0 || epoch != known;
         let mut kinds = mirrors.kinds.lock();
         let mirror = kinds.entry(kind).or_insert_with(|| Mirror {
             number: 0,
+            epoch,
             // Another one than that of a kind that was never read.
             stamp: 1,
             table: Arc::default(),
@@ -258,19 +267,19 @@ impl Store {
             doubted: None,
         });
         mirror.read = begun;
-        if rows.is_empty() && from > 0 {
+        let is_change = |row: &Row| row.get::<_, Option<&str>>(0).is_some();
+        if !is_whole && !rows.iter().any(is_change) {
             return Ok(());
         }
-        let mut table = match from {
-            0 => Table::new(),
-            _ => Table::clone(&mirror.table),
+        let (mut number, mut table) = match is_whole {
+            // In a database that was restored, numbers are lower than before.
+            true => (0, Table::new()),
+            false => (from, Table::clone(&mirror.table)),
         };
-        // In a database that was restored, numbers are lower than before.
-        mirror.number = from;
         for row in &rows {
-            apply(&mut table, row.get(0), row.get(1));
-            mirror.number = mirror.number.max(row.get(2));
+            number = number.max(apply(&mut table, row));
         }
+        (mirror.number, mirror.epoch) = (number, epoch);
         if table != *mirror.table {
             mirror.table = Arc::new(table);
             mirror.stamp += 1;
@@ -306,18 +315,21 @@ impl Store {
     async fn begin_change(&self, kind: Kind) -> Result<(Changing, Table), StoreError> {
         let (transaction, turn) = self.lock(kind).await?;
         let connection = transaction.connection();
-        let (from, mut table) = {
+        let (from, known, table) = {
             let kinds = self.0.mirrors.kinds.lock();
-            match kinds.get(&kind).map(|mirror| (mirror.last(), mirror)) {
-                None | Some((0, _)) => (0, Table::new()),
-                Some((from, mirror)) => (from, Table::clone(&mirror.table)),
+            match kinds.get(&kind) {
+                None => (0, 0, Arc::default()),
+                Some(mirror) => (mirror.last(), mirror.epoch, mirror.table.clone()),
             }
         };
-        let name = kind.name();
-        let parameters: [&(dyn ToSql + Sync); 2] = [&name, &from];
+        let parameters: [&(dyn ToSql + Sync); 3] = [&kind.name(), &from, &known];
         let rows = self.limited(connection.query(CHANGES, &parameters)).await?;
-        for row in rows {
-            apply(&mut table, row.get(0), row.get(1));
+        let mut table = match from == 0 || epoch_of(&rows) != Some(known) {
+            true => Table::new(),
+            false => Table::clone(&table),
+        };
+        for row in &rows {
+            apply(&mut table, row);
         }
         Ok(((transaction, turn), table))
     }
@@ -434,11 +446,21 @@ fn store_of(inner: &Weak<Inner>) -> Option<Store> {
     inner.upgrade().map(Store)
 }
 
-fn apply(table: &mut Table, key: String, body: Option<Vec<u8>>) {
-    match body {
+/// The epoch in the rows of [`CHANGES`].
+fn epoch_of(rows: &[Row]) -> Option<u32> {
+    rows.first()?.get(3)
+}
+
+/// Applies a row of [`CHANGES`]. Returns its number, which is 0 for the row without a change.
+fn apply(table: &mut Table, row: &Row) -> i64 {
+    let Some(key) = row.get::<_, Option<String>>(0) else {
+        return 0;
+    };
+    match row.get::<_, Option<Vec<u8>>>(1) {
         Some(body) => table.insert(key, body.into()),
         None => table.remove(&key),
     };
+    row.get(2)
 }
 
 impl From<StoreError> for io::Error {

@@ -27,6 +27,8 @@ pub(crate) struct Replica {
     pub(crate) peer_url: String,
     /// Its version.
     pub(crate) build: String,
+    /// Whether it reaches itself at its URL; `None` if that is not known yet.
+    pub(crate) reached: Option<bool>,
     /// The age of its last sign of life, in seconds.
     pub(crate) age: f64,
 }
@@ -51,11 +53,12 @@ impl ReplicaId {
     }
 }
 
-const BEAT: &str = "insert into replica (id, peer_url, build) values ($1, $2, $3) \
-    on conflict (id) do update set heartbeat = now(), peer_url = excluded.peer_url";
+const BEAT: &str = "insert into replica (id, peer_url, build, reached) values ($1, $2, $3, $4) \
+    on conflict (id) do update set heartbeat = now(), peer_url = excluded.peer_url, reached = excluded.reached";
 
-/// A replica without a sign of life for 10 seconds is dead; its row goes after a minute.
-const ALIVE: &str = "select id, peer_url, build, extract(epoch from now() - heartbeat)::float8 from replica \
+/// A replica without a sign of life for 10 seconds is dead; its row goes after a minute. The schema before has no column `reached`.
+const ALIVE: &str = "select id, peer_url, build, extract(epoch from now() - heartbeat)::float8, \
+    (to_jsonb(replica) ->> 'reached')::boolean from replica \
     where heartbeat > now() - interval '10 seconds' order by id";
 
 /// A replica that has ended, and whose address this one has now.
@@ -105,6 +108,11 @@ impl Store {
         Ok(())
     }
 
+    /// Notes whether this replica reaches itself at its URL, with the next sign of life.
+    pub(crate) fn note_reached(&self, is_reached: bool) {
+        *self.0.reached.write() = Some(is_reached);
+    }
+
     /// Has the others read at once who lives, instead of at their next sign of life.
     async fn appear(&self) {
         if let Err(error) = self.notify(REPLICA, "").await {
@@ -113,7 +121,8 @@ impl Store {
     }
 
     async fn beat(&self, peer_url: &str, build: &str) -> Result<(), StoreError> {
-        self.execute(BEAT, &[&self.id().as_str(), &peer_url, &build])
+        let reached = *self.0.reached.read();
+        self.execute(BEAT, &[&self.id().as_str(), &peer_url, &build, &reached])
             .await?;
         self.execute(BURY, &[]).await?;
         self.replicas().await?;
@@ -132,6 +141,7 @@ impl Store {
                 peer_url: row.get(1),
                 build: row.get(2),
                 age: row.get(3),
+                reached: row.get(4),
             })
         });
         let replicas: Arc<[Replica]> = replicas.collect();

@@ -44,6 +44,14 @@ pub(crate) enum UrlFault {
         "`sslmode={0}` is not known here: `disable` is plain text, `require`, `verify-ca` and `verify-full` are TLS with a checked certificate"
     )]
     SslMode(String),
+    /// Two modes, of which one may be plain text.
+    #[error("the URL of `store` has `sslmode` twice")]
+    Twice,
+    /// An `@` that is not the end of the password: parts of the password would be taken for others.
+    #[error(
+        "the URL of `store` has an `@` that is not encoded: write special characters of the password and of options percent-encoded, as `%40` for `@` and `%2F` for `/`"
+    )]
+    Unencoded,
     /// No host.
     #[error("the URL of `store` names no host")]
     Host,
@@ -62,12 +70,19 @@ impl StoreUrl {
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             return Err(UrlFault::Scheme);
         }
+        let (_, rest) = text.split_once("://").unwrap_or_default();
+        let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+        let at = |text: &str| text.matches('@').count();
+        if at(rest) > 1 || at(authority) != at(rest) {
+            return Err(UrlFault::Unencoded);
+        }
         let (base, query) = text.split_once('?').unwrap_or((text, ""));
         let (mut mode, mut authorities, mut others) = (None, None, Vec::new());
         for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
             let value = || percent_decode_str(value).decode_utf8_lossy().into_owned();
             match name {
+                "sslmode" if mode.is_some() => return Err(UrlFault::Twice),
                 "sslmode" => mode = Some(value()),
                 "sslrootcert" => authorities = Some(PathBuf::from(value())),
                 _ => others.push(parameter),

@@ -1,11 +1,13 @@
 //! Notifications and letters that do not arrive.
 
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
 
 use super::cluster::Cluster;
 use super::sessions::configure;
-use crate::support::gateway::HttpSession;
+use crate::support::gateway::{Gateway, HttpSession, initialize};
 use crate::support::until;
 
 /// Ends a session in the store, without a word to the replicas.
@@ -76,4 +78,110 @@ fn a_letter_for_a_replica_whose_address_another_has_is_not_taken() {
         lost.error().to_string().contains("may have acted"),
         "{lost:?}"
     );
+}
+
+#[test]
+fn a_replica_that_hangs_is_not_waited_for_without_end() {
+    let Some(mut cluster) = Cluster::start(2, &[], configure) else {
+        return;
+    };
+    let session = cluster.at(1).session();
+    let address = cluster.at(0).address();
+    let mut call = session.execute(7, "fake__slow", "").open();
+    let id = call.priming_event();
+    let hanging = cluster.replicas[1].gateway.as_mut().unwrap().process();
+    hanging.signal(Signal::STOP);
+    let begun = Instant::now();
+    let lost = session.at(address).resume(&id).open().message();
+    assert!(
+        lost.error().to_string().contains("may have acted"),
+        "{lost:?}"
+    );
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(25), "{took:?}");
+    hanging.signal(Signal::CONT);
+}
+
+#[test]
+fn a_replica_that_others_do_not_reach_at_its_url_says_so() {
+    let Some(cluster) = Cluster::start(2, &[], |setup, number| match number {
+        // That of nobody.
+        1 => configure(setup, number)
+            .setting("http", serde_json::json!({ "peer": "http://127.0.0.1:9" })),
+        _ => configure(setup, number),
+    }) else {
+        return;
+    };
+    let checked = || cluster.setup(0).run(&["store", "check", "--json"]).json();
+    until("both to have tried", || {
+        let replicas = checked()["replicas"].as_array().unwrap().clone();
+        let mut reached: Vec<_> = replicas
+            .iter()
+            .map(|one| one["reaches_itself"].as_bool())
+            .collect();
+        reached.sort();
+        (reached == [Some(false), Some(true)]).then_some(())
+    });
+    let said = cluster.setup(0).run(&["store", "check"]).code(0);
+    assert!(said.stdout.contains("does not reach itself"), "{said:?}");
+}
+
+#[test]
+fn what_one_person_can_leave_in_the_store_is_bounded() {
+    let Some(cluster) = Cluster::start(2, &[], configure) else {
+        return;
+    };
+    let gateway = cluster.at(0);
+    let name = "n".repeat(100_000);
+    let hello = |gateway: &Gateway| {
+        let body = initialize("2025-11-25", &serde_json::json!({}));
+        let body = body.replace(r#""name":"test""#, &format!(r#""name":"{name}""#));
+        assert_eq!(gateway.post(&body).send().status, 200);
+    };
+    hello(gateway);
+    let size = "select max(octet_length(body)) < 1024 from session";
+    assert_eq!(cluster.database.run(size), "t");
+    cluster.database.run(
+        "insert into session (hash, body, expires, owner) select decode(md5(number::text), 'hex'), body, now() + interval '1 day', owner \
+        from session, generate_series(1, 5000) as number",
+    );
+    until("the oldest to go", || {
+        hello(gateway);
+        let count: u64 = cluster
+            .database
+            .run("select count(*) from session")
+            .parse()
+            .unwrap();
+        (count <= 4096 + 100).then_some(())
+    });
+}
+
+#[test]
+fn two_ids_of_sessions_are_refused() {
+    let Some(cluster) = Cluster::start(2, &[], configure) else {
+        return;
+    };
+    let session = cluster.at(0).session();
+    let twice = session.execute(1, "fake__who", "");
+    let twice = twice.and_header("Mcp-Session-Id", session.id());
+    assert_eq!(twice.send().status, 400);
+}
+
+#[test]
+fn a_new_replica_is_known_at_once() {
+    let Some(mut cluster) = Cluster::start(2, &[], configure) else {
+        return;
+    };
+    cluster.replicas[1].kill();
+    cluster.replicas[1].start();
+    let session = cluster
+        .at(1)
+        .session_of("2025-11-25", &serde_json::json!({ "elicitation": {} }));
+    let mut call = session.execute(1, "fake__ask", "").open();
+    let question: serde_json::Value = serde_json::from_str(call.message().as_str()).unwrap();
+    let id = question["id"].as_str().unwrap();
+    let answer = serde_json::json!({ "jsonrpc": "2.0", "id": id, "result": { "action": "accept", "content": { "name": "x" } } });
+    let elsewhere = session.at(cluster.at(0).address());
+    assert_eq!(elsewhere.post(&answer.to_string()).send().status, 202);
+    assert_eq!(call.message().text(), "asked at 1");
 }

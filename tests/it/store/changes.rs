@@ -72,6 +72,25 @@ fn a_database_that_was_restored_is_read_with_its_own_numbers() {
 }
 
 #[test]
+fn a_schema_that_was_made_again_is_read_whole() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = replica(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    // Connections stay.
+    let _ = setup.run(&["store", "migrate", "--to", "0"]).code(0);
+    let _ = setup.run(&["store", "migrate"]).code(0);
+    wait_for(&gateway, "git__log", &anna, "401");
+    let bo = token(&setup, &["bo", "--role", "dev"]);
+    wait_for(&gateway, "git__log", &bo, "200 the log");
+    let _ = setup.run(&["token", "revoke", "bo"]).code(0);
+    wait_for(&gateway, "git__log", &bo, "401");
+}
+
+#[test]
 fn many_unknown_tokens_share_the_reads_of_the_store() {
     let Some(database) = Postgres::database() else {
         return;

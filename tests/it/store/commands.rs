@@ -69,6 +69,29 @@ fn a_store_that_cannot_be_used_is_refused_in_words() {
             3,
             "sslmode=prefer",
         ),
+        (
+            with("MCPZIP_STORE", "postgres://u:s3cr3t@1/s3cr3t@127.0.0.1:9/x"),
+            3,
+            "percent-encoded",
+        ),
+        (
+            with("MCPZIP_STORE", "postgres://u:s3cr3t?s3cr3t=@127.0.0.1:9/x"),
+            3,
+            "percent-encoded",
+        ),
+        (
+            with(
+                "MCPZIP_STORE",
+                "postgres://db/x?sslmode=require&sslmode=disable",
+            ),
+            3,
+            "twice",
+        ),
+        (
+            with("MCPZIP_STORE", "postgres://db/x?sslrootcert=/dev/zero"),
+            3,
+            "regular file",
+        ),
         (with("MCPZIP_STORE_KEY", ""), 3, "MCPZIP_STORE_KEY"),
         (with("MCPZIP_STORE_KEY", "short"), 3, "32 bytes"),
         (
@@ -135,14 +158,26 @@ fn keys_are_rotated_while_the_one_before_still_opens() {
         "MCPZIP_STORE_KEY",
         &"B".repeat(42).chars().chain(['A']).collect::<String>(),
     );
-    // Without the one before, nothing is opened, and nothing is replaced either.
-    assert_ne!(public(&new).status, 200);
+    // Without the one before, it does not join, and replaces nothing.
+    for command in [
+        &["serve", "--http", "127.0.0.1:0"][..],
+        &["store", "check"],
+        &["token", "list"],
+        &["store", "migrate"],
+    ] {
+        let refused = new.run(command).code(3);
+        assert!(
+            refused.stderr.contains("the store has another key"),
+            "{refused:?}"
+        );
+    }
+    let doctor = new.run(&["doctor", "--json"]);
+    assert!(doctor.stdout.contains("another key"), "{doctor:?}");
     assert_eq!(public(&old).body, before.body);
     let sealed = |setup: &Setup, member: &str| {
         let checked = setup.run(&["store", "check", "--json"]).code(0).json();
         checked["contents"][member].as_i64().unwrap()
     };
-    assert!(sealed(&new, "sealed_with_unknown_key") > 0);
     let rotated = new
         .clone()
         .variable("MCPZIP_STORE_KEY_PREVIOUS", &"A".repeat(43));
@@ -154,4 +189,47 @@ fn keys_are_rotated_while_the_one_before_still_opens() {
     });
     drop(gateway);
     assert_eq!(public(&new).body, before.body);
+}
+
+#[test]
+fn a_copy_that_cannot_be_used_replaces_nothing() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = replica(&database);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    // A plain name, in the current directory; a device stays one.
+    let mut command = setup.command(&["store", "export", "copy.jsonl"]);
+    command.current_dir(setup.home().path(""));
+    let _ = command::run(command, "").code(0);
+    let refused = setup.run(&["store", "export", "/dev/full"]).code(1);
+    assert!(refused.stderr.contains("not a regular file"), "{refused:?}");
+    let whole = fs::read_to_string(setup.home().path("copy.jsonl")).unwrap();
+    let lines: Vec<&str> = whole.lines().collect();
+    let (first, last) = (lines[0], lines[lines.len() - 1]);
+    let record = |kind: &str, key: &str| {
+        format!(
+            "{first}\n{{\"is\":\"record\",\"kind\":\"{kind}\",\"key\":\"{key}\",\"body\":\"e30=\"}}\n{{\"is\":\"end\",\"count\":1}}\n"
+        )
+    };
+    let login = format!(
+        "{first}\n{{\"is\":\"login\",\"key\":\"x\",\"body\":\"e30=\"}}\n{{\"is\":\"end\",\"count\":1}}\n"
+    );
+    let path = setup.home().path("bad.jsonl");
+    for (text, expected) in [
+        (lines[..lines.len() - 1].join("\n"), "not whole"),
+        (format!("{first}\n{last}\n"), "lost lines"),
+        (record("identity", "zzz"), "`zzz` is not known"),
+        (record("identity", "token/x"), "cannot be read"),
+        (record("zzz", "x"), "a kind of records"),
+        (record("identity-keys", "keys"), "another key"),
+        (login, "another key"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let file = path.to_str().unwrap();
+        let refused = setup.run(&["store", "import", "--replace", file]).code(1);
+        assert!(refused.stderr.contains(expected), "{expected}: {refused:?}");
+    }
+    let gateway = setup.serve(&[]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
 }

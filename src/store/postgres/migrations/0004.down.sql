@@ -1,0 +1,3 @@
+alter table replica drop column reached;
+drop index session_by_owner;
+alter table session drop column owner;
