@@ -101,7 +101,7 @@ impl Resolver<'_> {
                 true => Ok(text.to_owned()),
                 false => {
                     let expected = "a URL with a host and no path, as `http://10.0.0.5:8080`";
-                    // What stands before it may be a password.
+                    // The part before it may be a password.
                     let shown = written.value.rsplit('@').next().unwrap_or_default();
                     let found = format!("`\"{shown}\"`");
                     let fault = EntryError::value("http.peer", expected, found);

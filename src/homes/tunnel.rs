@@ -135,7 +135,10 @@ pub(super) struct Remote {
 
 impl Remote {
     /// The messages in both directions; `body` has those of the server.
-    pub(super) fn open(self, mut body: reqwest::Body, tasks: &Tasks) -> Streams {
+    pub(super) fn open<B>(self, mut body: B, tasks: &Tasks) -> Streams
+    where
+        B: http_body::Body<Data = Bytes, Error: Send> + Send + Unpin + 'static,
+    {
         let (near, far) = tokio::io::duplex(PIPE);
         let (mut input, mut output) = tokio::io::split(far);
         let stop = tasks.stop().clone();

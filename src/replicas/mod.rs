@@ -854,7 +854,7 @@ impl ClientOfReplica {
 
     /// The hash of its identity, in hexadecimal.
     #[must_use]
-    pub(crate) fn identity(&self) -> String {
+    pub(crate) fn identity_name(&self) -> String {
         crate::text::hex(&self.identity)
     }
 

@@ -229,7 +229,7 @@ impl Connector<'_> {
     /// Connects a server that runs at one of several replicas.
     async fn placed(&self, homes: &dyn Homes, wanted: &Wanted) -> Result<Connection, ConnectError> {
         let open = async |wire, opened, moved| {
-            let mut connection = self.opened(wire, opened, "")?;
+            let mut connection = self.opened(wire, opened, LastWords::default())?;
             connection.moved = moved;
             Ok(connection)
         };

@@ -326,7 +326,7 @@ impl Client {
             // At every replica alike.
             None => format!(
                 "{}-{}",
-                replica.identity(),
+                replica.identity_name(),
                 self.software_name().unwrap_or_default()
             ),
         }

@@ -36,8 +36,8 @@ const MIGRATIONS: &[Migration] = &[
         down: include_str!("migrations/0003.down.sql"),
     },
     Migration {
-        version: 3,
-        oldest: 2,
+        version: 4,
+        oldest: 3,
         up: include_str!("migrations/0004.up.sql"),
         down: include_str!("migrations/0004.down.sql"),
     },

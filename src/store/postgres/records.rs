@@ -695,6 +695,7 @@ mod tests {
         let now = Instant::now();
         let mut mirror = Mirror {
             number: 7,
+            epoch: 1,
             stamp: 1,
             table: Arc::default(),
             read: now,
