@@ -37,7 +37,7 @@ const MIGRATIONS: &[Migration] = &[
     },
     Migration {
         version: 4,
-        oldest: 3,
+        oldest: 1,
         up: include_str!("migrations/0004.up.sql"),
         down: include_str!("migrations/0004.down.sql"),
     },
