@@ -6,7 +6,10 @@ use std::fmt::Write as _;
 use unicode_normalization::is_nfd;
 use unicode_security::skeleton;
 
-#[expect(clippy::disallowed_methods, reason = "Cargo tells a build script its directory in a variable")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "Cargo tells a build script its directory in a variable"
+)]
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     let (mut looks, mut text, mut count) = (String::new(), String::new(), 0);

@@ -250,7 +250,7 @@ impl Approvals {
     ///
     /// # Errors
     /// When there are too many, or the place cannot be used.
-    pub(crate) fn ask(&self, question: Question) -> Result<(String, bool), Error> {
+    pub(crate) fn ask(&self, question: &Question) -> Result<(String, bool), Error> {
         let most = match self.are_shared() {
             true => MOST_OF_REPLICAS,
             false => MOST,
@@ -275,7 +275,7 @@ impl Approvals {
             if all >= most {
                 return Err(Error::TooMany(format!("{all} calls")));
             }
-            desk.write(&question)?;
+            desk.write(question)?;
             Ok((question.id.clone(), true))
         })
     }
@@ -426,22 +426,22 @@ mod tests {
     fn a_permission_is_used_once_and_by_its_own_call_only() {
         let directory = tempfile::tempdir().unwrap();
         let approvals = Approvals::below(directory.path());
-        let (id, is_new) = approvals.ask(question("a", "{}")).unwrap();
+        let (id, is_new) = approvals.ask(&question("a", "{}")).unwrap();
         assert!(is_new);
         assert_eq!(approvals.take(&id).unwrap(), State::Pending);
         approvals.decide(&id, true).unwrap();
         for other in [question("b", "{}"), question("a", "{ }")] {
-            let (other, is_new) = approvals.ask(other).unwrap();
+            let (other, is_new) = approvals.ask(&other).unwrap();
             assert!(is_new && other != id);
             assert_eq!(approvals.take(&other).unwrap(), State::Pending);
         }
         assert_eq!(
-            approvals.ask(question("a", "{}")).unwrap(),
+            approvals.ask(&question("a", "{}")).unwrap(),
             (id.clone(), false)
         );
         assert_eq!(approvals.take(&id).unwrap(), State::Allowed);
         assert_eq!(approvals.take(&id).unwrap(), State::Gone);
-        assert!(approvals.ask(question("a", "{}")).unwrap().1);
+        assert!(approvals.ask(&question("a", "{}")).unwrap().1);
     }
 
     #[test]
@@ -449,7 +449,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let approvals = Approvals::below(directory.path());
         for _ in 0..20 {
-            let (id, _) = approvals.ask(question("a", "{}")).unwrap();
+            let (id, _) = approvals.ask(&question("a", "{}")).unwrap();
             let decided = std::thread::scope(|scope| {
                 let people = [true, false].map(|is_allowed| {
                     let (approvals, id) = (&approvals, &id);
@@ -497,21 +497,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let approvals = Approvals::below(directory.path());
         for number in 0..MOST_OF_ONE {
-            approvals.ask(question("a", &number.to_string())).unwrap();
+            approvals.ask(&question("a", &number.to_string())).unwrap();
         }
-        let refused = approvals.ask(question("a", "one more")).unwrap_err();
+        let refused = approvals.ask(&question("a", "one more")).unwrap_err();
         assert_eq!(
             refused.to_string(),
             "16 calls of this session wait for approval already"
         );
-        approvals.ask(question("b", "{}")).unwrap();
+        approvals.ask(&question("b", "{}")).unwrap();
         let pending = approvals.pending().unwrap();
         assert_eq!(pending.len(), MOST_OF_ONE + 1);
         let own = pending.iter().filter(|one| one.session == "a");
         approvals
             .decide(&own.clone().next().unwrap().id, false)
             .unwrap();
-        approvals.ask(question("a", "one more")).unwrap();
+        approvals.ask(&question("a", "one more")).unwrap();
     }
 
     #[test]
@@ -520,17 +520,17 @@ mod tests {
         let approvals = Approvals::below(directory.path());
         for number in 0..MOST {
             let asked = question(&number.to_string(), "{}");
-            let (id, _) = approvals.ask(asked).unwrap();
+            let (id, _) = approvals.ask(&asked).unwrap();
             approvals.decide(&id, false).unwrap();
         }
-        approvals.ask(question("a", "{}")).unwrap();
+        approvals.ask(&question("a", "{}")).unwrap();
     }
 
     #[test]
     fn no_id_leads_out_of_the_directory_and_what_is_not_understood_is_never_allowed() {
         let directory = tempfile::tempdir().unwrap();
         let approvals = Approvals::below(directory.path());
-        let (id, _) = approvals.ask(question("a", "{}")).unwrap();
+        let (id, _) = approvals.ask(&question("a", "{}")).unwrap();
         for wrong in ["", "../config", "aaaaaaa/", "AAAAAAAA", "aaaaaaaaa"] {
             assert!(approvals.decide(wrong, true).is_err(), "{wrong}");
             assert_eq!(approvals.take(wrong).unwrap(), State::Gone);
@@ -552,7 +552,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt as _;
             let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
             assert_eq!(mode(&place), 0o700);
-            approvals.ask(question("c", "{}")).unwrap();
+            approvals.ask(&question("c", "{}")).unwrap();
             let files = fs::read_dir(&place).unwrap();
             for file in files
                 .map(|file| file.unwrap().path())

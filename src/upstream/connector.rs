@@ -199,7 +199,7 @@ impl Connector<'_> {
                 return Err(ConnectError::Timeout {
                     server,
                     limit,
-                    last_words: LastWords::default(),
+                    last_words: Box::default(),
                 });
             }
         };
@@ -379,7 +379,7 @@ impl Connector<'_> {
                 return Err(ConnectError::Timeout {
                     server,
                     limit: self.limit(),
-                    last_words: LastWords::default(),
+                    last_words: Box::default(),
                 });
             }
         };
@@ -426,7 +426,7 @@ impl Connector<'_> {
                 CallError::Lost { reason, .. } => format!("ended ({reason})"),
                 other => format!("failed: {other}"),
             },
-            last_words,
+            last_words: last_words.into(),
         }
     }
 
@@ -453,12 +453,12 @@ impl Connector<'_> {
             Refusal::NoAnswer(CallError::Timeout { limit, .. }) => ConnectError::Timeout {
                 server,
                 limit,
-                last_words,
+                last_words: last_words.into(),
             },
             Refusal::NoAnswer(CallError::Lost { reason, .. }) => ConnectError::Ended {
                 server,
                 status: reason,
-                last_words,
+                last_words: last_words.into(),
             },
             Refusal::NoAnswer(CallError::Http { error, .. }) => {
                 ConnectError::Http { server, error }

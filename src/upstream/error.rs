@@ -77,7 +77,7 @@ pub(crate) enum ConnectError {
         /// The exit status of its process.
         status: String,
         /// The end of its stderr.
-        last_words: LastWords,
+        last_words: Box<LastWords>,
     },
     /// It wrote text where messages belong, and completed no handshake.
     #[error(
@@ -91,7 +91,7 @@ pub(crate) enum ConnectError {
         /// The end of the attempt.
         failure: String,
         /// The end of its stderr.
-        last_words: LastWords,
+        last_words: Box<LastWords>,
     },
     /// It did not answer the handshake in time.
     #[error("server `{server}` did not answer the handshake within {limit:?}{last_words}")]
@@ -101,7 +101,7 @@ pub(crate) enum ConnectError {
         /// The time limit.
         limit: Duration,
         /// The end of its stderr.
-        last_words: LastWords,
+        last_words: Box<LastWords>,
     },
     /// The transport of the program did not connect it.
     #[error("server `{server}` cannot be connected: {reason}")]

@@ -114,7 +114,7 @@ impl Link {
         let text = self.no_message.get_or_init(|| beginning(line));
         match is_first {
             true => {
-                tracing::warn!(server = %self.server, %malformed, %text, "an unreadable message: stdout is for messages alone")
+                tracing::warn!(server = %self.server, %malformed, %text, "an unreadable message: stdout is for messages alone");
             }
             false => tracing::debug!(server = %self.server, %malformed, "an unreadable message"),
         }

@@ -112,7 +112,7 @@ impl Asked {
 
     /// Asks a question, or joins those who wait for the same one. Whether it is a new one.
     async fn ask(&self, question: Question) -> Result<(Ticket<'_>, bool), NoConsent> {
-        let (id, is_new) = self.step(move |approvals| approvals.ask(question)).await?;
+        let (id, is_new) = self.step(move |approvals| approvals.ask(&question)).await?;
         let mut waiting = self.waiting.lock();
         waiting.retain(|_, (count, last)| *count > 0 || last.elapsed().as_secs() < LIFE);
         let entry = waiting.entry(id.clone()).or_insert((0, Instant::now()));

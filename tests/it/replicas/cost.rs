@@ -87,7 +87,7 @@ fn as_number(count: usize) -> f64 {
 fn shown(what: &str, times: &[Duration], time: Duration) -> f64 {
     let rate = as_number(times.len()) / time.as_secs_f64();
     let (half, most) = (times[times.len() / 2], times[times.len() * 99 / 100]);
-    println!("{what}: {rate:.0} calls/s, p50 {half:?}, p99 {most:?}");
+    eprintln!("{what}: {rate:.0} calls/s, p50 {half:?}, p99 {most:?}");
     rate
 }
 
