@@ -19,7 +19,7 @@ pub(crate) struct AuditOptions {
     pub days: u32,
     /// The size of all files together, in megabytes, above which the oldest ones are removed.
     pub megabytes: u32,
-    /// Where a line is before its call is answered.
+    /// The place of a line before its call is answered.
     pub durable: Durability,
 }
 

@@ -280,7 +280,7 @@ pub(crate) enum Lifetime {
     For(Duration),
 }
 
-/// Where a line of the audit log is before the call that it describes is answered.
+/// The place of a line of the audit log before the call that it describes is answered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Durability {
     /// In a file; it is sent to the store of several replicas within seconds.

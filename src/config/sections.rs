@@ -253,7 +253,7 @@ section! {
         days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
         /// The size of all files together above which the oldest ones are removed.
         megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
-        /// Where a line is before its call is answered: in a `file` that is sent to `store` within seconds, or committed in `store`, which costs each call some milliseconds and refuses calls while the store does not answer.
+        /// The place of a line before its call is answered: in a `file` that is sent to `store` within seconds, or committed in `store`, which costs each call some milliseconds and refuses calls while the store does not answer.
         durable: Read<Durability> = durability, Value::Words(&["file", "store"]), "file";
         /// The targets of a copy of each line: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
         to: Option<Vec<At<String>>> = Field::texts, Value::Texts;
