@@ -26,25 +26,32 @@ impl Rights {
             .map(|project| project.to_string_lossy().into_owned())
             .into_iter()
             .collect();
-        let mut rights = Self {
+        let start = Self {
             within,
             ..Self::default()
         };
-        for rule in rules {
-            match &rule.carried {
-                Carried::Deny(tools) => rights.deny.extend(tools.iter().cloned()),
-                Carried::Ask(tools) => rights.ask.extend(tools.iter().cloned()),
-                Carried::Only(tools) => {
-                    rights.only =
-                        stricter(rights.only.take(), Some(tools.iter().cloned().collect()));
-                }
-                Carried::NotIn(project) => {
-                    rights
-                        .outside
-                        .insert(project.to_string_lossy().into_owned());
-                }
-                Carried::Needless | Carried::Lost(_) => {}
+        // A client applies all of its rules, so each may only take something away.
+        rules.fold(start, |rights, rule| {
+            let one = Self::of_one(&rule.carried);
+            Self {
+                outside: rights.outside.union(&one.outside).cloned().collect(),
+                ..rights.with_tools_of(&one)
             }
+        })
+    }
+
+    fn of_one(carried: &Carried) -> Self {
+        let mut rights = Self::default();
+        match carried {
+            Carried::Deny(tools) => rights.deny.extend(tools.iter().cloned()),
+            Carried::Ask(tools) => rights.ask.extend(tools.iter().cloned()),
+            Carried::Only(tools) => rights.only = Some(tools.iter().cloned().collect()),
+            Carried::NotIn(project) => {
+                rights
+                    .outside
+                    .insert(project.to_string_lossy().into_owned());
+            }
+            Carried::Needless | Carried::Lost(_) => {}
         }
         rights
     }
@@ -121,9 +128,10 @@ impl Rights {
         let both =
             |one: &BTreeSet<String>, two: &BTreeSet<String>| one.union(two).cloned().collect();
         let is_everywhere = self.within.is_empty() || other.within.is_empty();
+        let (only, ask) = self.permitted_by_both(other);
         Self {
-            only: stricter(self.only.clone(), other.only.clone()),
-            ask: both(&self.ask, &other.ask),
+            only,
+            ask,
             deny: both(&self.deny, &other.deny),
             within: if is_everywhere {
                 BTreeSet::new()
@@ -132,6 +140,44 @@ impl Rights {
             },
             outside: both(&self.outside, &other.outside),
         }
+    }
+
+    /// The tools that may be called, if not all: with an `allow`, those that it names and those that `ask` names.
+    fn callable(&self) -> Option<BTreeSet<String>> {
+        let only = self.only.as_ref()?;
+        Some(only.union(&self.ask).cloned().collect())
+    }
+
+    /// `allow` and `ask` of both. An `ask` of one permits no tool that the other withholds: it is then about the tools that both permit.
+    fn permitted_by_both(&self, other: &Self) -> (Option<BTreeSet<String>>, BTreeSet<String>) {
+        let asked: BTreeSet<&String> = self.ask.union(&other.ask).collect();
+        let sides: Vec<_> = [self, other]
+            .iter()
+            .filter_map(|side| side.callable())
+            .collect();
+        let Some(callable) = stricter(self.callable(), other.callable()) else {
+            return (None, asked.into_iter().cloned().collect());
+        };
+        let mut ask = BTreeSet::new();
+        for pattern in asked {
+            match sides.iter().all(|side| lets(side, pattern)) {
+                true => _ = ask.insert(pattern.clone()),
+                false => ask.extend(
+                    callable
+                        .iter()
+                        .filter(|tool| may_match(pattern, tool))
+                        .cloned(),
+                ),
+            }
+        }
+        let is_named = |tool: &String| {
+            let lists = [&self.only, &other.only].into_iter().flatten();
+            lists.into_iter().any(|only| only.contains(tool))
+        };
+        let only = callable
+            .into_iter()
+            .filter(|tool| is_named(tool) || !ask.contains(tool));
+        (Some(only.collect()), ask)
     }
 
     /// These rights with the stricter of both tool rules.
@@ -170,15 +216,31 @@ fn stricter(
         (Some(one), Some(two)) => (one, two),
         (one, two) => return one.or(two),
     };
-    let is_pattern = |text: &str| text.contains(['*', '?', '@']);
-    let lets = |patterns: &BTreeSet<String>, tool: &String| {
-        patterns.contains(tool)
-            || patterns.contains("*")
-            || !is_pattern(tool) && patterns.iter().any(|pattern| fits(pattern, tool))
-    };
     let of_one = one.iter().filter(|tool| lets(&two, tool));
     let of_two = two.iter().filter(|tool| lets(&one, tool));
     Some(of_one.chain(of_two).cloned().collect())
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '@'])
+}
+
+/// Whether `patterns` have all that `tool` stands for.
+fn lets(patterns: &BTreeSet<String>, tool: &String) -> bool {
+    patterns.contains(tool)
+        || patterns.contains("*")
+        || !is_pattern(tool) && patterns.iter().any(|pattern| fits(pattern, tool))
+}
+
+/// Whether `pattern` may be about `tool`. In doubt it is, as it restricts.
+fn may_match(pattern: &str, tool: &str) -> bool {
+    let (pattern, tool) = (pattern.to_lowercase(), tool.to_lowercase());
+    let inner = pattern.trim_matches('*');
+    match is_pattern(&tool) || is_pattern(inner) {
+        true => true,
+        false if pattern.starts_with('*') && pattern.ends_with('*') => tool.contains(inner),
+        false => fits(&pattern, &tool),
+    }
 }
 
 /// Whether a pattern with one `*` at its start or end matches. Other patterns are compared as text, which is stricter.
@@ -228,6 +290,58 @@ mod tests {
             rights(&[], &[]).and(&rights(&["b"], &["/q"])),
             rights(&["b"], &[])
         );
+        let tools = |only: Option<&[&str]>, ask: &[&str]| Rights {
+            only: only.and_then(set),
+            ask: set(ask).unwrap(),
+            ..Rights::default()
+        };
+        for (one, two, both) in [
+            // `ask` permits nothing that the other withholds.
+            (
+                tools(Some(&["a"]), &[]),
+                tools(None, &["b"]),
+                tools(Some(&["a"]), &[]),
+            ),
+            (
+                tools(Some(&["a"]), &[]),
+                tools(None, &["*"]),
+                tools(Some(&["a"]), &["a"]),
+            ),
+            (
+                tools(Some(&["a"]), &[]),
+                tools(None, &["A", "b*"]),
+                tools(Some(&["a"]), &["a"]),
+            ),
+            (
+                tools(Some(&["ab"]), &[]),
+                tools(None, &["a?", "c*d"]),
+                tools(Some(&["ab"]), &["ab"]),
+            ),
+            (
+                tools(Some(&["a", "b"]), &[]),
+                tools(None, &["b"]),
+                tools(Some(&["a", "b"]), &["b"]),
+            ),
+            // Those of one entry are as they were.
+            (
+                tools(Some(&["a"]), &["b"]),
+                tools(None, &[]),
+                tools(Some(&["a"]), &["b"]),
+            ),
+            (
+                tools(Some(&["a"]), &["*"]),
+                tools(None, &["b"]),
+                tools(Some(&["a"]), &["*", "b"]),
+            ),
+            (
+                tools(Some(&["a"]), &["b"]),
+                tools(Some(&["b", "c"]), &[]),
+                tools(Some(&["b"]), &["b"]),
+            ),
+        ] {
+            assert_eq!(one.and(&two), both, "{one:?} {two:?}");
+            assert_eq!(two.and(&one), both, "{two:?} {one:?}");
+        }
         let entry = Node::map([("command", Node::text("x"))]);
         let written = rights(&["b"], &["/q"]).write(&entry);
         assert_eq!(Rights::read(&written), rights(&["b"], &["/q"]));

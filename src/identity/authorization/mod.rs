@@ -363,7 +363,15 @@ impl AuthorizationServer {
         browser: Option<&str>,
         is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
     ) -> Visit {
-        let tokens = match self.file.read() {
+        let mut tokens = self.file.read();
+        // Another replica may just have let this browser in.
+        if let (Some(secret), Ok(people)) = (browser, &tokens)
+            && self.known(people, secret).is_none()
+        {
+            self.file.refresh().await;
+            tokens = self.file.read();
+        }
+        let tokens = match tokens {
             Ok(tokens) => tokens,
             Err(error) => {
                 tracing::error!(%error, "no person can log in");

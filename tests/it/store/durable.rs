@@ -55,6 +55,8 @@ fn no_call_is_answered_whose_line_is_not_in_the_store() {
     let made = setup.home().count("git", "tools/call");
     let _ = execute(&gateway, "git__log", &anna);
     assert_eq!(setup.home().count("git", "tools/call"), made);
+    // The state of the store is looked at each second.
+    std::thread::sleep(std::time::Duration::from_secs(3));
     postgres.go_on();
     wait_for(&gateway, "git__log", &anna, "200 the log");
     // The lines of calls that were made and not answered are there, too.
