@@ -434,11 +434,9 @@ fn a_program_that_prints_text_is_said_to_be_no_server() {
     );
     let log = command::run(setup.command(&["logs", "a"]), "").code(0);
     assert!(log.stdout.contains("Hello! Welcome"), "{log}");
-    assert_eq!(
-        log.stdout.matches("stdout is for messages alone").count(),
-        1,
-        "{log}"
-    );
+    // Once for each of the attempts to start it, not for each line.
+    let warned = log.stdout.matches("stdout is for messages alone").count();
+    assert!((1..=3).contains(&warned), "{log}");
 }
 
 #[test]
