@@ -432,7 +432,7 @@ fn a_program_that_prints_text_is_said_to_be_no_server() {
             .contains("does not speak MCP: its stdout begins with `Hello! Welcome to my server`"),
         "{servers}"
     );
-    let log = command::run(setup.command(&["logs", "a"]), "").code(0);
+    let log = command::run(setup.command(&["logs", "a", "-n", "500"]), "").code(0);
     assert!(log.stdout.contains("Hello! Welcome"), "{log}");
     // Once for each of the attempts to start it, not for each line.
     let warned = log.stdout.matches("stdout is for messages alone").count();
