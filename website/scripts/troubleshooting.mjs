@@ -54,7 +54,7 @@ export function readErrors() {
 
 // Plain, as there are many of them on one page.
 // Enums of what the agent is answered when a filter, or the reading of a stored result, goes wrong.
-const PARTS = ['src/proxy/answers/projection/mod.rs', 'src/results.rs'];
+const PARTS = ['src/proxy/answers/projection/mod.rs', 'src/results/mod.rs'];
 
 /** What `src/proxy` answers by itself, with `isError`, in a text that stands where it is said. */
 export function ofReplies() {
