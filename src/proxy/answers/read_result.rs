@@ -61,11 +61,11 @@ impl Answers {
                 Part::Range(offset..offset.saturating_add(number("limit").unwrap_or(HEAD)))
             }
         };
-        let nobody = || Place {
+        let without_caller = || Place {
             shelf: Shelf::Run,
             holder: None,
         };
-        let place = caller.map_or_else(nobody, |caller| place(view, caller));
+        let place = caller.map_or_else(without_caller, |caller| place(view, caller));
         let results = self.results.clone();
         let read = self
             .tasks

@@ -105,7 +105,7 @@ fn a_replica_that_hangs_is_not_waited_for_without_end() {
 #[test]
 fn a_replica_that_others_do_not_reach_at_its_url_says_so() {
     let Some(cluster) = Cluster::start(2, &[], |setup, number| match number {
-        // That of nobody.
+        // No program listens there.
         1 => configure(setup, number)
             .setting("http", serde_json::json!({ "peer": "http://127.0.0.1:9" })),
         _ => configure(setup, number),

@@ -52,7 +52,7 @@ fn a_call_that_waited_at_one_replica_is_allowed_at_another_and_made_once_at_a_th
     terminal.shows("[y/N]");
     terminal.types("y");
     terminal.shows("allowed git__log");
-    // The same call of another person waits for itself.
+    // The same call by another person needs an approval of its own.
     assert!(waits(&execute(&second, "git__log", &bo)));
     assert_eq!(execute(&second, "git__log", &anna), "200 the log");
     // The permission is used up everywhere.

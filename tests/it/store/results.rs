@@ -57,7 +57,7 @@ fn a_result_is_read_at_another_replica_by_its_own_identity_only() {
         let other = read(gateway, &id, &bo);
         assert!(other.contains("there is no stored result"), "{other}");
     }
-    // Nobody reads it in the database.
+    // In the database it is encrypted.
     let stored = database.run("select convert_from(body, 'UTF8') from shelf where kind = 'result'");
     assert!(!stored.is_empty() && !stored.contains("line"), "{stored}");
     // It ends.
