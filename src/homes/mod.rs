@@ -1,9 +1,9 @@
-//! Servers that run at one of several replicas (`"placement": "one"`): the leases of the replicas that run them, and the connections of all
+//! Servers that run at one of several replicas (`"placement": "one"`): the leases by which replicas have them, and the connections of the
 //! other replicas.
 //!
-//! The first replica that needs such a server takes a lease of it in the store, starts it, and prolongs the lease. Each lease has a higher
-//! number than the one before, its fence. The other replicas connect to the server by letters (`replicas/letter.rs`). A replica that cannot
-//! prolong a lease ends the process before another one can take it. `upstream/placed.rs` has the process.
+//! The first replica that needs such a server takes a lease of it in the store, with a fence, starts it, and prolongs the lease. The others
+//! connect to it by letters. A replica that cannot prolong a lease ends the process before another one can take it. `upstream/placed.rs`
+//! has the process.
 //!
 //! *Never*: reads a message; runs a process without a lease.
 
