@@ -39,7 +39,8 @@ try {
   }
   runs();
 } finally {
-  rmSync(home, { recursive: true, force: true });
+  // The daemon of the last command still writes while its directory goes.
+  rmSync(home, { recursive: true, force: true, maxRetries: 10, retryDelay: 300 });
 }
 findings.end(`${counts.commands} commands exist, ${counts.configurations} configurations are taken, ${counts.runs} runs worked`);
 
