@@ -1,6 +1,6 @@
-//! The pause: while its file is in the state directory, no new request of a client reaches a server, whichever process serves the client.
+//! The pause: while its file is in the state directory, no new request of a client reaches a server, in any process of mcpzip.
 //!
-//! *Invariant*: a file that cannot be looked at is a pause.
+//! *Invariant*: a file that cannot be examined counts as a pause.
 
 use std::fmt;
 use std::fs;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// What changed since a session's handshake, and what of the handshake did not fit into the id.
+/// The changes of a session since its handshake, and the parts of the handshake that did not fit into the id.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Change {
     /// The lowest log level that the client accepts.

@@ -1,8 +1,8 @@
-//! Several replicas of one gateway, of which any one answers any request.
+//! Several replicas of one gateway. Each of them can answer every request.
 //!
-//! A session is in its sealed id ([`seal`]), so every replica can serve it without asking the store. The store has what changed since the
-//! handshake, and what did not fit into the id ([`change`]). A message for one replica is a [`letter`] over HTTP; a notification of the store
-//! only says that something has changed, or that a client has done something that any replica may have to know.
+//! The sealed id of a session contains the session ([`seal`]), so every replica can serve it without asking the store. The store has the changes
+//! since the handshake, and the parts that did not fit into the id ([`change`]). A message for one replica is a [`letter`] over HTTP; a notification
+//! of the store only says that something has changed, or that a client has done something that other replicas may have to know.
 //!
 //! *Never*: knows a server or a client's messages; lets a request wait for the store, except where the request changes something.
 

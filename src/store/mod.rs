@@ -1,7 +1,7 @@
-//! What must last, and which several replicas may share.
+//! The state that must last, and that several replicas may share.
 //!
-//! [`Records`] is the interface to what replicas share. Its implementation is a database of PostgreSQL (feature `postgres`). A run without
-//! a store keeps the same things in files below its state directory. [`State`] says which of both a run uses.
+//! [`Records`] is the interface to the state that replicas share. A PostgreSQL database implements it (feature `postgres`). A run without
+//! a store keeps the same state in files below its state directory. [`State`] says which of the two a run uses.
 //!
 //! *Never*: knows the purpose of a record; writes a secret that is neither sealed nor hashed.
 
@@ -207,7 +207,7 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     fn database(&self) -> Option<&Store>;
 }
 
-/// Where the state of a run lasts: in files below a directory, and what replicas share in the store.
+/// The place where the state of a run lasts: files below a directory, and the store for the state that replicas share.
 #[derive(Debug, Clone)]
 pub(crate) struct State {
     /// The state directory.

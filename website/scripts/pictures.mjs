@@ -24,7 +24,7 @@ export function problem(theme) {
 <title id="t">What the definitions of tools cost an agent, without and with mcpzip</title>
 <desc id="d">${servers.length} servers with ${all.tools} tools are ${figure(all.tokens)} tokens of definitions at every turn; mcpzip shows ${own.tools} tools with ${own.tokens} tokens. ${escape(results.join(' '))}</desc>
 <rect width="860" height="262" rx="10" fill="${colour.paper}" stroke="${colour.line}"/>
-<text x="24" y="36" fill="${colour.text}" font-size="16" font-weight="700">Tool definitions before the model, at every turn</text>
+<text x="24" y="36" fill="${colour.text}" font-size="16" font-weight="700">Tool definitions sent to the model, at every turn</text>
 ${row(64, `${servers.length} servers, ${all.tools} tools`, all.tokens, colour.bad)}
 ${blocks(all.tools, colour.bad, 76)}
 ${row(132, `behind mcpzip: ${own.tools} tools, and ${meanSearch} tokens for a search when one is needed`, own.tokens, colour.good)}

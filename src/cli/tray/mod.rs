@@ -1,4 +1,4 @@
-//! `mcpzip tray`: an item in the panel of the desktop, with what the daemon does and the few things that one does there.
+//! `mcpzip tray`: an item in the panel of the desktop, which shows the state of the daemon and offers a few actions.
 //!
 //! It is a view over the control interface and the files of pause and approvals. `item.rs` is the item on the bus of the session, `state.rs`
 //! what it shows, `icon.rs` its picture. A build without the feature `tray`, and one for another system than Linux, has none of them.

@@ -68,7 +68,7 @@ enum Part {
 /// A line with its key, which is the day of statistics, and its body.
 type Line = (Part, String, Vec<u8>);
 
-/// What a store has.
+/// The content of a store, in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Contents {
     /// The number of records of each kind.
@@ -95,7 +95,7 @@ const SEALED: &str = "with sealed as (select body from record where kind = 'iden
     select count(*) filter (where is_old and not is_new), count(*) filter (where not is_old and not is_new) from known";
 
 impl Store {
-    /// What the store has.
+    /// The content of the store.
     ///
     /// # Errors
     /// When PostgreSQL does not answer.

@@ -1,4 +1,4 @@
-//! Why a store could not do something.
+//! The failures of a store.
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
