@@ -550,7 +550,7 @@ pub(crate) const INHERITED: &[Variable] = &[
     },
     Variable {
         name: "NODE_EXTRA_CA_CERTS",
-        doc: "Certificates that Node.js trusts beside its own.",
+        doc: "Certificates that Node.js trusts in addition to its own.",
     },
     Variable {
         name: "SYSTEMROOT",

@@ -166,13 +166,13 @@ pub(crate) enum EntryError {
     )]
     CommandList,
     /// A key for a command line in the entry of an MCP server.
-    #[error("`{key}` has a meaning only beside `\"cli\": true`")]
+    #[error("`{key}` has a meaning only with `\"cli\": true`")]
     NeedsCli {
         /// The key.
         key: &'static str,
     },
     /// A key for a description in the entry of another kind of server.
-    #[error("`{key}` has a meaning only beside `openapi` or `graphql`")]
+    #[error("`{key}` has a meaning only with `openapi` or `graphql`")]
     NeedsOpenApi {
         /// The key.
         key: &'static str,

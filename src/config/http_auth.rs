@@ -52,7 +52,7 @@ const FORWARDED: Table = &[
     key(
         "user_header",
         Value::Text,
-        "The header with the user's name. The proxy has to set it itself, whatever its client sends. Required.",
+        "The header with the user's name. The proxy has to set it itself, also if its client sends one. Required.",
     ),
     key(
         "groups_header",
