@@ -406,7 +406,7 @@ fn keys_of_a_command_line_are_refused_where_they_would_mean_nothing() {
     for (entry, reason) in [
         (
             json!({ "command": "notes", "cli_only": ["add"] }),
-            "only beside `\\\"cli\\\": true`",
+            "only with `\\\"cli\\\": true`",
         ),
         (json!({ "command": "notes", "cli": "yes" }), "true or false"),
         (

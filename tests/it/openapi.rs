@@ -621,7 +621,7 @@ fn included_and_excluded_operations() {
         .entry("x", r#"{"url":"http://a","include":["b"]}"#)
         .run(&["list"]);
     assert!(
-        said_by(&stray).contains("only beside `openapi`"),
+        said_by(&stray).contains("only with `openapi`"),
         "{}",
         said_by(&stray)
     );
