@@ -1,14 +1,14 @@
 //! The allocator of the program. With glibc it is glibc's, with settings that return freed memory to the system. With musl, whose
-//! own is slow for many small blocks, it is mimalloc.
+//! own is slow for many small blocks, it is dlmalloc.
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was
 //! freed, blocks of that size are allocated on the heap, and a small block behind them keeps all of them from being
-//! returned. mimalloc and the allocators of other systems return memory without such settings.
+//! returned. dlmalloc and the allocators of other systems return memory without such settings.
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Blocks of at least this size, in bytes, are mapped separately and returned to the system when they are freed.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
