@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 use crate::approvals::Approvals;
 use crate::catalog::PinHome;
 use crate::config::{
-    self, Config, ConfigWatch, Environment, Keyring, Paths, RemoteServer, SessionEnv, Stamp,
-    SurfaceRequest, secrets_file,
+    self, Config, ConfigWatch, EntryError, Environment, Keyring, Paths, RemoteServer, SessionEnv,
+    Stamp, SurfaceRequest, secrets_file,
 };
 use crate::downstream::{self, http};
 use crate::events::{self, Events};
@@ -804,11 +804,12 @@ fn listed(names: &[String]) -> String {
     shown.join(", ")
 }
 
-/// The names of the servers with faults.
+/// The names of the servers with faults. A variable that is not set is none: a command about other servers need not mention it.
 pub(crate) fn faulty(config: &Config) -> Vec<String> {
-    config
-        .faults
-        .iter()
+    let is_unset = |fault: &EntryError| matches!(fault, EntryError::MissingVariable { .. });
+    let faults = config.faults.iter();
+    faults
+        .filter(|fault| !is_unset(&fault.fault))
         .map(|fault| fault.name.clone())
         .collect()
 }

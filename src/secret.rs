@@ -71,14 +71,16 @@ const SECRET_WORDS: [&str; 9] = [
 pub(crate) struct Secret<T>(T);
 
 /// Words that mark a secret only if they are separated by other characters, as in `DB_PASS`.
-const SECRET_PARTS: [&str; 10] = [
+const SECRET_PARTS: [&str; 12] = [
     "auth",
+    "creds",
     "pass",
     "pat",
     "pwd",
     "pw",
     "sig",
     "signature",
+    "tok",
     "jwt",
     "bearer",
     "dsn",

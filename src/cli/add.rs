@@ -250,6 +250,11 @@ impl Addition<'_> {
         hints.extend(kept_hint(name, &before.into_inner(), &self.entry, file));
         hints.extend(changed.config.warnings_about(name));
         hints.extend(approval_hint(name, &changed.config));
+        if !self.check {
+            let mut faults = changed.config.faults.iter();
+            let fault = faults.find(|fault| fault.name == name);
+            hints.extend(fault.map(|fault| fault.fault.to_string()));
+        }
         hints.extend(older);
         hints
             .iter()
@@ -442,7 +447,7 @@ impl Arguments {
             let cwd = self.absolute_cwd()?;
             hints.extend(self.sandbox_hint(first, rest, (&env, cwd.as_deref()), environment));
             hints.extend(env.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
-                format!("the value of {name} is in the file as you typed it. To keep it out, set the variable {name} where mcpzip runs, and use --env '{name}=${{{name}}}'")
+                format!("the value of {name} is in the file as you typed it. To keep it out, run `mcpzip secret set {name}`, and use --env '{name}=${{keyring:{name}}}'")
             }));
             let has_secret = secret_arguments("", rest)
                 .iter()
@@ -510,7 +515,7 @@ impl Arguments {
         entry.map("headers", &headers);
         hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
             let variable = variable_name(&format!("{} {name}", self.name));
-            format!("the value of the header {name} is in the file as you typed it. To keep it out, set the variable {variable} where mcpzip runs, and use --header '{name}: ${{{variable}}}'")
+            format!("the value of the header {name} is in the file as you typed it. To keep it out, run `mcpzip secret set {variable}`, and use --header '{name}: ${{keyring:{variable}}}'")
         }));
         Ok(())
     }

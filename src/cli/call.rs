@@ -113,11 +113,11 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
     let limit = arguments
         .timeout
         .map(std::time::Duration::try_from_secs_f64)
-        .transpose()
-        .context(POSITIVE)?;
-    if limit.is_some_and(|limit| limit.is_zero()) {
-        return Err(Exit::failed(POSITIVE));
-    }
+        .transpose();
+    let limit = match limit {
+        Ok(limit) if !limit.is_some_and(|limit| limit.is_zero()) => limit,
+        _ => return Err(Exit::bad_usage(POSITIVE)),
+    };
     let view = app.proxy().unscoped();
     let call = |agreement| Call {
         name: &arguments.name,

@@ -292,7 +292,7 @@ async fn unrecorded(
         own,
     } = source;
     if let Some(option) = own.iter().find(|option| option.is_misplaced(words)) {
-        return Err(Exit::failed(option.advice(tool, flags)).into());
+        return Err(Exit::bad_usage(option.advice(tool, flags)).into());
     }
     let text = match words {
         [] => None,
@@ -308,7 +308,7 @@ async fn unrecorded(
             .into());
         }
         Some(text) if !flags.is_empty() => {
-            return Err(Exit::failed(format!(
+            return Err(Exit::bad_usage(format!(
                 "give the arguments as JSON or as flags, not both: `{text}` belongs to no flag"
             ))
             .into());
@@ -350,7 +350,6 @@ fn pair(text: &str) -> Option<(&str, &str)> {
     text.split_once('=').filter(|(name, _)| is_name(name))
 }
 
-/// The error for several words. `title=hi body=x` gets the flags to write.
 /// Whether a word is more likely the name of a tool than arguments.
 fn is_name(word: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -359,6 +358,7 @@ fn is_name(word: &str) -> bool {
         && !matches!(word, "true" | "false" | "null")
 }
 
+/// The error for several words. `title=hi body=x` gets the flags to write.
 fn several(words: &[String]) -> Exit {
     let flags: Option<Vec<String>> = words
         .iter()
@@ -397,7 +397,7 @@ fn not_json(text: &str, error: &serde_json::Error) -> Exit {
         true => format!("\nA tool is named by one word, such as `SERVER__{shown}`."),
         false => String::new(),
     };
-    Exit::failed(match pair {
+    Exit::bad_usage(match pair {
         Some(_) => format!("the arguments are not JSON: `{shown}{rest}`; write {examples}"),
         None => format!(
             "the arguments are not JSON ({error}): {shown}{rest}\nWrite them as flags or as JSON, such as {examples}{advice}"
@@ -520,7 +520,7 @@ fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
                 Some((name, value)) => format!("--{name} {}", shell_quoted(value)),
                 None => "--title x".to_owned(),
             };
-            return Err(Exit::failed(format!(
+            return Err(Exit::bad_usage(format!(
                 "`{word}` belongs to no parameter: parameters are flags, such as `{example}`"
             )));
         };
@@ -629,7 +629,7 @@ fn parameter<'p, 'd>(
                 Some(near) => format!("did you mean `--{near}`?"),
                 None => format!("it has --{}", names.join(", --")),
             };
-            Err(Exit::failed(format!(
+            Err(Exit::bad_usage(format!(
                 "`{tool}` has no parameter `{flag}`; {advice}"
             )))
         }

@@ -11,7 +11,7 @@ use super::config_text;
 use super::diagnostics::Exit;
 use super::extract_secrets;
 use super::migrate::older_note;
-use super::output::{Output, caution, good};
+use super::output::{Output, caution};
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
 use crate::files;
 use crate::upstream::find_program;
@@ -117,17 +117,29 @@ fn edit(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
         files::create_private_directory(file.parent().unwrap_or(Path::new("")))?;
         files::replace(file, &[EMPTY])?;
     }
-    let ended = process(&editor, file).status().map_err(|error| {
-        Exit::failed(format!(
-            "the editor `{editor}` cannot be started: {error}; set VISUAL or EDITOR to another"
-        ))
-    })?;
-    if !ended.success() {
-        return Err(Exit::failed(format!(
-            "the editor `{editor}` failed: {ended}"
-        )));
+    loop {
+        let ended = process(&editor, file).status().map_err(|error| {
+            Exit::failed(format!(
+                "the editor `{editor}` cannot be started: {error}; set VISUAL or EDITOR to another"
+            ))
+        })?;
+        if !ended.success() {
+            return Err(Exit::failed(format!(
+                "the editor `{editor}` failed: {ended}"
+            )));
+        }
+        let Err(fault) = check(paths, environment, output) else {
+            return Ok(());
+        };
+        if !output.can_ask() || output.is_json_asked() {
+            output.note("the file is as you saved it; `mcpzip config edit` opens it again");
+            return Err(fault);
+        }
+        output.error(&fault);
+        if !output.ask("Open the file again?")? {
+            return Err(fault.printed());
+        }
     }
-    check(paths, environment, output)
 }
 
 /// Checks the edited file and prints its warnings and faults.
@@ -161,7 +173,7 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
     if output.is_json_asked() {
         output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));
     } else {
-        output.notable(&format!("{} {path} is valid", good("✓")));
+        output.notable(&config_text::verdict(&path, config.warnings.len()));
     }
     Ok(())
 }

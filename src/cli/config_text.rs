@@ -18,6 +18,7 @@ use crate::config::{
     is_inline,
 };
 use crate::files;
+use crate::proxy::counted;
 use crate::secret::Masker;
 use crate::text::{chain, hex};
 
@@ -98,7 +99,9 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
         }
     }
     checked.show(file, output);
-    output.note(&format!("digest: {digest}"));
+    output.note(&format!(
+        "digest of this text, for `mcpzip config write --before`: {digest}"
+    ));
     Ok(())
 }
 
@@ -132,7 +135,7 @@ pub(super) fn check(
     } else {
         checked.show(place, output);
         if checked.faults.is_empty() {
-            output.line(format!("{} {} is valid", good("✓"), place.display()));
+            output.line(verdict(&place.display(), checked.warnings.len()));
         }
     }
     match checked.faults.is_empty() {
@@ -190,6 +193,18 @@ struct Refused(Exit);
 impl From<EditError> for Refused {
     fn from(error: EditError) -> Self {
         Self(anyhow::Error::from(error).into())
+    }
+}
+
+/// The last line of a check without faults.
+pub(super) fn verdict(file: &impl std::fmt::Display, warnings: usize) -> String {
+    match warnings {
+        0 => format!("{} {file} is valid", good("✓")),
+        _ => format!(
+            "{} {file} can be used, with {}",
+            caution("!"),
+            counted(warnings, "warning")
+        ),
     }
 }
 

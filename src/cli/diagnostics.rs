@@ -159,12 +159,17 @@ impl Exit {
                 );
                 view.config().masker.mask(&text).into_owned()
             }
+            Failure::Call { name, error } if matches!(**error, CallError::Lost { .. }) => format!(
+                "{}; `mcpzip logs {}` shows its last words",
+                failure.text(view),
+                name.server
+            ),
             failure => failure.text(view),
         };
-        if failure.is_unavailable() {
-            Self::unavailable(text)
-        } else {
-            Self::failed(text)
+        match failure {
+            failure if failure.is_unavailable() => Self::unavailable(text),
+            Failure::Arguments { .. } => Self::bad_usage(text),
+            _ => Self::failed(text),
         }
     }
 

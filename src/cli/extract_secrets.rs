@@ -79,12 +79,21 @@ pub(super) fn run(
 }
 
 fn show(extraction: &Extraction, paths: &Paths, environment: &Environment, output: &Output) {
-    if let Some(remark) = about_staying(&extraction.staying) {
-        output.note(&extraction.masker.mask(&printable(&remark)));
-    }
-    if extraction.literals.is_empty() {
-        output.line("no server has a literal secret that can move");
-        return;
+    let remark = about_staying(&extraction.staying);
+    let remark = remark.map(|remark| extraction.masker.mask(&printable(&remark)).into_owned());
+    match (extraction.literals.is_empty(), remark) {
+        (true, Some(remark)) => {
+            output.line(format!(
+                "nothing moves, as no value is surely a secret; {remark}"
+            ));
+            return;
+        }
+        (true, None) => {
+            output.line("no server has a literal secret");
+            return;
+        }
+        (false, Some(remark)) => output.note(&remark),
+        (false, None) => {}
     }
     let home = environment.home().unwrap_or_default();
     output.line(format!(

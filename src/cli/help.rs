@@ -89,6 +89,9 @@ pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String>
             let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
             match words.get(1..) {
                 Some([word @ ("pause" | "resume" | "stop" | "restart"), ..]) => Some(format!("The command is `mcpzip daemon {word}`")),
+                Some(["rules", server, ..]) => Some(format!(
+                    "`mcpzip rules list` shows all rules, and `mcpzip rules check {server} TOOL` the one for a tool"
+                )),
                 Some(["registry", need, ..]) => Some(format!("`mcpzip registry search {need}` looks for servers")),
                 _ => None,
             }

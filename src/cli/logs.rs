@@ -60,8 +60,15 @@ pub(super) fn run(
             let known = config.names.iter().chain(&names).map(String::as_str);
             return Err(Exit::failed(unknown(name, known)));
         }
-        if !is_name || !arguments.follow {
+        if !is_name {
             return Err(Exit::failed(missing(name, &names)));
+        }
+        if !arguments.follow {
+            if output.is_json_asked() {
+                output.json(&json!({ "log": name, "file": path, "lines": [] }));
+            }
+            output.note(&missing(name, &names));
+            return Ok(());
         }
     }
     show(&path, name, arguments.lines, arguments.follow, output)
@@ -118,9 +125,9 @@ fn names(directory: &Path) -> Vec<String> {
 
 fn missing(name: &str, names: &[String]) -> String {
     match names {
-        [] => format!("there is no log of `{name}`: nothing was written yet"),
+        [] => format!("there is no log of `{name}` yet: nothing was written"),
         names => format!(
-            "there is no log of `{name}`; there are logs of {}",
+            "there is no log of `{name}` yet; there are logs of {}",
             names.join(", ")
         ),
     }

@@ -506,8 +506,16 @@ async fn import(
             "files": import.edits.iter().map(|edit| file(edit, &import.masker)).collect::<Vec<_>>(),
         })
     };
+    let is_moved = |item: &&Item| !matches!(item.verdict, Verdict::Stays(_));
+    let mut moved = import.items.iter().filter(is_moved).peekable();
+    let all_are_off = moved.peek().is_some() && moved.all(|item| item.is_off);
     let next = match origin {
         Origin::Older => "restart the clients".to_owned(),
+        _ if all_are_off => format!(
+            "clients still start {}. All servers are disabled: `mcpzip enable NAME` starts one, and `mcpzip approve NAME` shows its tools; \
+             then `mcpzip connect CLIENT` adds mcpzip to a client",
+            origin.title()
+        ),
         _ => format!(
             "clients still start {}. `mcpzip servers` shows whether the servers work here; then `mcpzip connect CLIENT` adds mcpzip to a client",
             origin.title()
@@ -689,7 +697,19 @@ impl Screen<'_> {
         }
         self.output.line(format!("\n{}", strong(title)));
         let mut last = None;
+        // A rule about a server that a client has in two places counts for both, and is shown once.
+        let mut shown = BTreeSet::new();
         for rule in rules {
+            let parts = (
+                &rule.server,
+                &rule.path,
+                &rule.key,
+                &rule.text,
+                &rule.project,
+            );
+            if !shown.insert((rule.client, parts)) {
+                continue;
+            }
             if last != Some((rule.client, &rule.server)) {
                 self.output.line(format!(
                     "  {} of {}",

@@ -97,7 +97,7 @@ const LAST_WRITES: Duration = Duration::from_millis(200);
 const EXIT_CODES: &str = "Exit codes:
   0  it worked
   1  it failed
-  2  the command line is wrong
+  2  the command line is wrong, or the arguments of a call
   3  the configuration is missing or wrong
   4  a server could not be reached, or gave no answer
   5  the tool reported an error
@@ -340,7 +340,12 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse(&error, &arguments),
     };
-    let output = Output::new(cli.global.json);
+    // `--json` before an entry of `add` marks the entry, not the output format.
+    let is_entry = matches!(
+        &cli.command,
+        Command::Configured(Configured::Files(Files::Add(add))) if add.has_json()
+    );
+    let output = Output::new(cli.global.json && !is_entry);
     let outcome = match cli.command {
         Command::Worker(worker) => worker.run(),
         Command::Text(text) => text.run(&output).map(|()| 0),
@@ -717,10 +722,7 @@ impl Files {
         };
         match self {
             Self::Add(arguments) => {
-                // `--json` before an entry marks the entry, not the output format.
                 arguments.check_target()?;
-                let text = output.without_json();
-                let output = if arguments.has_json() { &text } else { output };
                 if arguments.from_registry.is_some() {
                     from_registry::run(&arguments, paths, environment, output).await
                 } else {

@@ -136,16 +136,6 @@ impl Output {
         }
     }
 
-    /// Text output for a command that uses `--json` for something else.
-    pub(super) fn without_json(&self) -> Self {
-        Self {
-            failure: self.failure.clone(),
-            is_lost: self.is_lost.clone(),
-            printer: self.printer.clone(),
-            ..Self::new(false)
-        }
-    }
-
     /// Flushes stdout.
     ///
     /// # Errors
@@ -299,7 +289,7 @@ impl Output {
     pub(super) fn ask(&self, question: &str) -> io::Result<bool> {
         let mut err = io::stderr().lock();
         loop {
-            write!(err, "{} ", wrapped(&format!("{question} [y/N]")))?;
+            write!(err, "{} ", asked(question))?;
             err.flush()?;
             let mut answer = String::new();
             if interruptible(|| io::stdin().read_line(&mut answer), interrupted)? == 0 {
@@ -430,6 +420,11 @@ fn is_closed() -> bool {
 #[cfg(not(unix))]
 fn is_closed() -> bool {
     false
+}
+
+/// A question with its answers, which stay on the line of its last word.
+pub(super) fn asked(question: &str) -> String {
+    wrapped(&format!("{question}\u{a0}[y/N]")).replace('\u{a0}', " ")
 }
 
 /// `text` as stderr shows it: wrapped on a terminal, with control characters escaped.

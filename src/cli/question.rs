@@ -5,7 +5,7 @@ use std::io::Write;
 use tokio::sync::oneshot;
 
 use super::diagnostics::Exit;
-use super::output::wrapped;
+use super::output::asked;
 use crate::shutdown::{self, spawn_thread};
 
 /// Asks the person at the terminal. Any answer other than yes, and the end of input, is no.
@@ -16,7 +16,7 @@ use crate::shutdown::{self, spawn_thread};
 /// When the answer cannot be read, or when a signal ends the command first.
 pub(super) async fn agrees(question: &str) -> Result<bool, Exit> {
     let mut stderr = std::io::stderr();
-    write!(stderr, "{} ", wrapped(&format!("{question} [y/N]")))?;
+    write!(stderr, "{} ", asked(question))?;
     stderr.flush()?;
     let (sender, answer) = oneshot::channel();
     spawn_thread("answer", move || {

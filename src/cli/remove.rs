@@ -7,6 +7,7 @@ use super::add::approval_hint;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
+use super::unknown::unknown;
 use crate::config::{Change, ChangeError, Config, Environment, Paths, change_servers};
 
 #[derive(Debug, Args)]
@@ -95,9 +96,17 @@ fn change(
     let changed = changed.map_err(|error| {
         match (
             &error,
-            names.iter().find(|name| !config.names.contains(*name)),
+            names
+                .iter()
+                .find(|name| !config.names.contains(name.as_str())),
         ) {
-            (ChangeError::Refused(_), Some(unknown)) => Exit::unknown_server(unknown, &config),
+            (ChangeError::Refused(_), Some(name)) => {
+                let text = unknown(name, config.names.iter().map(String::as_str));
+                match names.len() {
+                    1 => Exit::failed(text),
+                    _ => Exit::failed(format!("nothing was {done}: {text}")),
+                }
+            }
             _ => Exit::from(error),
         }
     })?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
-use crate::config::{EntryError, Environment, Paths, SessionEnv, Transport};
+use crate::config::{EntryError, Environment, Paths, SessionEnv, Transport, how_to_set};
 use crate::proxy::{Progress, counted};
 use crate::tool::ServerName;
 
@@ -86,7 +86,8 @@ impl Trial {
             }
             Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
             Self::Unset { variable } => format!(
-                "  not tried: the variable {variable} is not set here; it must be set where clients start mcpzip"
+                "  not tried: the variable {variable} is not set here; {}",
+                how_to_set(variable)
             ),
             Self::Failed { reason } => format!(
                 "  {} {reason}\n{}",

@@ -37,6 +37,7 @@ mod replaced;
 mod rules;
 mod secrets;
 mod servers;
+mod sharing;
 mod stored;
 
 mod survey;

@@ -8,7 +8,8 @@ use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
 use super::rules::Rights;
-use super::servers::{Literals, Servers, Staying, Twin};
+use super::servers::{Literals, Servers, Twin};
+use super::sharing::Staying;
 use super::stored::{Destination, Stored};
 
 use super::warnings::rules_of;
@@ -51,7 +52,7 @@ pub(crate) struct Plan {
     pub carried: Vec<Rule>,
     /// The rules that stop working, because they protect nothing or the user gave them up.
     pub lost: Vec<Rule>,
-    /// The rules of one client that withhold tools of a shared server from all clients, one sentence each.
+    /// The limits that a server gets from the rules of another client or of another name for its program, one sentence each.
     pub tightened: Vec<String>,
     /// Whether Codex gets an entry, whose approval the user can choose.
     pub asks_for_approval: bool,
@@ -228,7 +229,7 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
-        let of_equals = servers.share_rules(&staying(survey, &moving), &placed);
+        let shared = servers.share_rules(&staying(survey, &moving), &placed);
         let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
@@ -281,7 +282,7 @@ impl Plan {
         let of_entries = of_entries.flat_map(Entry::secrets);
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
         warnings.splice(0..0, approval::warning(&items));
-        warnings.extend(of_equals);
+        warnings.extend(shared.notes);
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);
@@ -290,13 +291,15 @@ impl Plan {
             ))
         });
         warnings.splice(0..0, barred);
+        let mut tightened = warnings::tightened(survey, &placed, config.text.node());
+        tightened.extend(shared.limits);
         Ok(Self {
             items,
             edits,
             blocking,
             carried,
             lost,
-            tightened: warnings::tightened(survey, &placed, config.text.node()),
+            tightened,
             warnings,
             asks_for_approval,
             unwrapped,

@@ -7,16 +7,16 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{Entry, Found, Known, Node, Text, TextError, Verdict, names, references, stored};
-use crate::config::{address_of, program_of, safe_name};
+use crate::config::safe_name;
 
 /// The servers of `mcpzip`, including new ones.
 pub(super) struct Servers {
-    all: Vec<(String, Node)>,
-    changed: BTreeSet<String>,
+    pub(super) all: Vec<(String, Node)>,
+    pub(super) changed: BTreeSet<String>,
     /// The servers added in this run.
-    new: BTreeSet<String>,
+    pub(super) new: BTreeSet<String>,
     /// The servers whose name was taken here, with that name.
-    renamed: Vec<(String, String)>,
+    pub(super) renamed: Vec<(String, String)>,
     stored: Stored,
     /// The servers that got a stored secret of an equal one, and the variable that has it.
     merged: Vec<(String, String)>,
@@ -37,18 +37,6 @@ pub(crate) struct Twin {
     pub secrets: Vec<String>,
     /// Whether the secret of one is only a reference to a variable that is not set.
     pub is_complement: bool,
-}
-
-/// A server that stays in its client.
-pub(super) struct Staying<'s> {
-    /// Its name there.
-    pub name: &'s str,
-    /// The client's title.
-    pub client: &'static str,
-    /// Its entry; `None` if that cannot be converted.
-    pub entry: Option<Node>,
-    /// The rules about it that can be carried over.
-    pub rights: Rights,
 }
 
 /// Literal secrets: the name of each server, and where it has them.
@@ -212,13 +200,8 @@ impl Servers {
 
     /// The difference between the server at `at` and `node`, if they are one server with any secrets.
     fn difference(&self, at: usize, node: &Node) -> Option<Difference> {
-        self.difference_in(at, node, plain)
-    }
-
-    /// The difference between the parts of both entries that `part` selects.
-    fn difference_in(&self, at: usize, node: &Node, part: fn(&Node) -> Node) -> Option<Difference> {
         let there = &self.all[at].1;
-        let difference = self.stored.difference(&part(there), &part(node))?;
+        let difference = self.stored.difference(&plain(there), &plain(node))?;
         // A value for the variable of one server must not reach another that refers to it.
         let others = self
             .all
@@ -355,132 +338,6 @@ impl Servers {
         }
     }
 
-    /// Gives servers with different names that run the same program or URL the tool rules of each other, if one of them is new: otherwise
-    /// a rule of one would be avoided by the other's name. As for `trust`, variables, headers, versions and the directory do not make it
-    /// another one, nor does a secret. A server that was `placed` also gets the rules about an equal one that stays in its client, which can
-    /// call it here. Returns notes for the user, also about servers that are not equal and were written under one name.
-    pub(super) fn share_rules(
-        &mut self,
-        staying: &[Staying<'_>],
-        placed: &[(&Found, String)],
-    ) -> Vec<String> {
-        let mut notes = Vec::new();
-        let before = self.all.clone();
-        let programs: Vec<Option<String>> = before.iter().map(|(_, it)| self.same(it)).collect();
-        for (at, (name, node)) in before.iter().enumerate() {
-            let own = Rights::read(node);
-            let mut both = own.clone();
-            let mut others = Vec::new();
-            for (other, (other_name, other_node)) in before.iter().enumerate() {
-                let is_new = self.new.contains(name) || self.new.contains(other_name);
-                if other == at || !is_new {
-                    continue;
-                }
-                let is_same = programs[at].is_some() && programs[at] == programs[other];
-                if !is_same && self.difference_in(other, node, program).is_none() {
-                    continue;
-                }
-                let joined = both.with_tools_of(&Rights::read(other_node));
-                if joined != both {
-                    others.push(format!("`{other_name}`"));
-                    both = joined;
-                }
-            }
-            let names: Vec<&str> = placed
-                .iter()
-                .filter(|(_, placed)| placed == name)
-                .map(|(found, _)| found.name.as_str())
-                .collect();
-            for other in staying.iter().filter(|_| !names.is_empty()) {
-                let is_equal = match &other.entry {
-                    Some(entry) => self.is_same_program(node, entry),
-                    None => names
-                        .iter()
-                        .any(|name| name.eq_ignore_ascii_case(other.name)),
-                };
-                let joined = both.with_tools_of(&other.rights);
-                if is_equal && joined != both {
-                    others.push(format!("`{}` of {}", other.name, other.client));
-                    both = joined;
-                }
-            }
-            if !others.is_empty() {
-                self.all[at].1 = both.write(node);
-                self.changed.insert(name.clone());
-                notes.push(format!(
-                    "`{name}` also gets the rules of {}, which runs the same program or URL",
-                    others.join(" and ")
-                ));
-            }
-        }
-        notes.extend(self.unlike_namesakes());
-        notes.extend(self.twice());
-        notes
-    }
-
-    /// Notes about new servers that are equal to one with another name: agents would get each of their tools twice.
-    fn twice(&self) -> Vec<String> {
-        let is_renamed = |name: &String| self.renamed.iter().any(|(new, _)| new == name);
-        let new = self.all.iter().enumerate();
-        let new = new.filter(|(_, (name, _))| self.new.contains(name) && !is_renamed(name));
-        new.filter_map(|(at, (name, node))| {
-            let (other, _) = self.all[..at].iter().find(|(other, there)| {
-                let difference = self.stored.difference(&plain(there), &plain(node));
-                let is_equal = difference.is_some_and(|found| !found.is_open);
-                is_equal && !is_renamed(other) && there.get("projects") == node.get("projects")
-            })?;
-            Some(format!(
-                "`{name}` is `{other}` under another name, so its tools are there twice: `mcpzip remove {name}` removes one of them"
-            ))
-        })
-        .collect()
-    }
-
-    /// The program or URL of an entry, by which `trust` compares entries, too.
-    fn same(&self, node: &Node) -> Option<String> {
-        let text = |key: &str| Some(self.stored.filled(node.get(key)?.as_text()?));
-        if let Some(url) = text("url") {
-            return Some(address_of(&url));
-        }
-        let args = node.get("args").map(Node::items).unwrap_or_default().iter();
-        let args = args.map(|arg| self.stored.filled(arg.as_text().unwrap_or_default()));
-        Some(program_of(&text("command")?, &args.collect::<Vec<_>>()))
-    }
-
-    /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
-    pub(super) fn is_same_program(&self, one: &Node, other: &Node) -> bool {
-        let (same, there) = (self.same(one), self.same(other));
-        (same.is_some() && same == there)
-            || self
-                .stored
-                .difference(&program(one), &program(other))
-                .is_some()
-    }
-
-    /// Notes about servers that have one name in the clients, but not the same tool rules.
-    fn unlike_namesakes(&self) -> Vec<String> {
-        let written = |name: &str| {
-            let renamed = self.renamed.iter().find(|(new, _)| new == name);
-            renamed
-                .map_or(name, |(_, wanted)| wanted.as_str())
-                .to_ascii_lowercase()
-        };
-        let mut notes = Vec::new();
-        for (name, node) in &self.all {
-            let own = Rights::read(node);
-            for (other, other_node) in &self.all {
-                let is_new = self.new.contains(name) || self.new.contains(other);
-                let lacks = own.with_tools_of(&Rights::read(other_node)) != own;
-                if name != other && is_new && lacks && written(name) == written(other) {
-                    notes.push(format!(
-                        "`{name}` does not have the rules of `{other}`, which has the same name in its client but is another server"
-                    ));
-                }
-            }
-        }
-        notes
-    }
-
     /// Whether the server `name` is disabled.
     pub(super) fn is_off(&self, name: &str) -> bool {
         let node = self.position(name).map(|at| &self.all[at].1);
@@ -584,28 +441,8 @@ fn other_timeout(node: &Node, there: &Node) -> Option<String> {
     ))
 }
 
-/// The part of an entry that decides what its tools do: not its directory, nor how it is shared and spoken to.
-fn program(node: &Node) -> Node {
-    let aside = [
-        "cwd",
-        "era",
-        "share",
-        "placement",
-        "client_capabilities",
-        "added_by",
-        "registry",
-    ];
-    let entry = plain(node);
-    let members = entry.members().into_iter();
-    Node::map(
-        members
-            .filter(|(key, _)| !aside.contains(key))
-            .map(|(key, value)| (key, value.clone())),
-    )
-}
-
 /// An entry without the settings that do not identify the server.
-fn plain(node: &Node) -> Node {
+pub(super) fn plain(node: &Node) -> Node {
     let aside = [
         "disabled",
         "description",

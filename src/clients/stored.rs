@@ -51,6 +51,8 @@ pub(super) struct Difference {
     pub(super) is_open: bool,
     /// Whether merging them gives up a secret.
     pub(super) is_other: bool,
+    /// Whether a secret is known to be another one.
+    pub(super) is_known: bool,
 }
 
 /// A literal secret in an entry.
@@ -367,7 +369,10 @@ impl Difference {
             },
             // The second one has no secret that could be lost.
             (Some(_), None) if value_of_reference(other, one).is_some() => {}
-            _ => self.is_other = true,
+            (ours, theirs) => {
+                self.is_other = true;
+                self.is_known |= ours.is_some() && theirs.is_some();
+            }
         }
     }
 }

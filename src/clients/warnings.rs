@@ -117,7 +117,7 @@ pub(super) fn tightened(
             let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
             let line = format!(
                 "`{name}` {} for all clients, because of {}'s `{key}`",
-                limit(&rule.carried),
+                rule.carried.as_limit(),
                 client.title()
             );
             if !lines.contains(&line) {
@@ -126,25 +126,6 @@ pub(super) fn tightened(
         }
     }
     lines
-}
-
-/// The limit that a rule sets, as the end of a sentence about a server.
-fn limit(carried: &Carried) -> String {
-    let counted = |tools: &[String], word: &str| match tools {
-        [one] => format!("one {word} tool (`{one}`)"),
-        tools if tools.iter().any(|tool| tool.contains(['*', '?', '@'])) => {
-            format!("{word} tools by patterns (`{}`)", tools.join("`, `"))
-        }
-        tools => format!("{} {word} tools", tools.len()),
-    };
-    match carried {
-        Carried::Only(tools) if tools.is_empty() => "has no allowed tool".to_owned(),
-        Carried::Only(tools) => format!("has {}", counted(tools, "allowed")),
-        Carried::Deny(tools) => format!("has {}", counted(tools, "denied")),
-        Carried::Ask(tools) => format!("asks the user before tools (`{}`)", tools.join("`, `")),
-        Carried::NotIn(project) => format!("is hidden in {}", project.display()),
-        Carried::Needless | Carried::Lost(_) => "is limited".to_owned(),
-    }
 }
 
 /// The rules about a server.

@@ -254,7 +254,8 @@ pub(crate) enum EntryError {
     },
     /// A variable that is not set.
     #[error(
-        "`{key}` needs the variable `{variable}`, which is not set; set it, or write `${{{variable}:-default}}`"
+        "`{key}` needs the variable `{variable}`, which is not set; {}",
+        how_to_set(.variable)
     )]
     MissingVariable {
         /// The key that uses the variable.
@@ -458,6 +459,14 @@ pub(crate) enum ConfigWarning {
         /// The fault.
         fault: EntryError,
     },
+}
+
+/// The ways to give a variable of the configuration a value.
+pub(crate) fn how_to_set(variable: &str) -> String {
+    format!(
+        "set it where mcpzip is started, store a value with `mcpzip secret set {variable}` and write `${{keyring:{variable}}}`, or \
+         write `${{{variable}:-default}}`"
+    )
 }
 
 impl ConfigWarning {

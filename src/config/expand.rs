@@ -219,7 +219,7 @@ mod tests {
         for (written, expected) in [
             (
                 "${NO}",
-                "`k` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`",
+                "`k` needs the variable `NO`, which is not set; set it where mcpzip is started, store a value with `mcpzip secret set NO` and write `${keyring:NO}`, or write `${NO:-default}`",
             ),
             (
                 "x${A",

@@ -92,12 +92,24 @@ pub(crate) fn program_of(command: &str, args: &[String]) -> String {
     let mut parts = Parts(Sha256::new());
     parts.text("stdio");
     parts.text(&program_name(command).to_lowercase());
-    let is_package = may_install(command, args);
     let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
-    for arg in args.iter().filter(|arg| !is_flag(arg)) {
-        parts.text(if is_package { versionless(arg) } else { arg });
+    let plain = without_versions(command, args);
+    let words = args.iter().zip(&plain);
+    for (_, plain) in words.filter(|(arg, _)| !is_flag(arg)) {
+        parts.text(plain);
     }
     parts.short()
+}
+
+/// The arguments of a command, without the versions of packages if it is a package runner.
+pub(crate) fn without_versions(command: &str, args: &[String]) -> Vec<String> {
+    let is_package = may_install(command, args);
+    let args = args.iter();
+    args.map(|arg| match is_package {
+        true => versionless(arg).to_owned(),
+        false => arg.clone(),
+    })
+    .collect()
 }
 
 /// The value of [`Transport::program`] for a URL.

@@ -109,9 +109,11 @@ pub(crate) use entitlement::{Claims, Entitlement, SubjectToken};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
-pub(crate) use error::{ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT};
+pub(crate) use error::{
+    ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT, how_to_set,
+};
 pub(crate) use folder::{Folder, Holds};
-pub(crate) use hash::{ConfigHash, address_of, program_of};
+pub(crate) use hash::{ConfigHash, address_of, program_of, without_versions};
 pub(crate) use hidden::Hidden;
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth};

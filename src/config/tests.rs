@@ -479,7 +479,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"command": "x", "env": {"TOKEN": "${LINEAR_TOKEN}"}}"#,
             55,
-            "`env.TOKEN` needs the variable `LINEAR_TOKEN`, which is not set; set it, or write `${LINEAR_TOKEN:-default}`",
+            "`env.TOKEN` needs the variable `LINEAR_TOKEN`, which is not set; set it where mcpzip is started, store a value with `mcpzip secret set LINEAR_TOKEN` and write `${keyring:LINEAR_TOKEN}`, or write `${LINEAR_TOKEN:-default}`",
         ),
     ] {
         check_entry(entry, &[&format!("fault 1:{at}: server `s`: {expected}")]);
@@ -501,7 +501,7 @@ fn a_faulty_entry_costs_no_other() {
 }}"#,
         &[
             "a-b a_b four one server",
-            "fault 3:22: server `two`: `command` needs the variable `NO`, which is not set; set it, or write `${NO:-default}`",
+            "fault 3:22: server `two`: `command` needs the variable `NO`, which is not set; set it where mcpzip is started, store a value with `mcpzip secret set NO` and write `${keyring:NO}`, or write `${NO:-default}`",
             "fault 4:12: server `three`: `entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a number",
             "fault 8:3: server `Mcpzip`: the name is reserved for the built-in server",
             "5:3: the server `a b` is called `a-b` here: a name has at most 64 letters, digits, `-`, `_` and `.`, and no `__`",
@@ -516,8 +516,7 @@ fn a_disabled_entry_is_no_failed_server() {
     check_entry(
         r#"{"command": "${NO}", "disabled": true}"#,
         &[
-            "1:33: the disabled server `s` could not be used: `command` needs the variable `NO`, which is not set; set it, or \
-           write `${NO:-default}`",
+            "1:33: the disabled server `s` could not be used: `command` needs the variable `NO`, which is not set; set it where mcpzip is started, store a value with `mcpzip secret set NO` and write `${keyring:NO}`, or write `${NO:-default}`",
         ],
     );
 }

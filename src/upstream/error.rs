@@ -505,13 +505,23 @@ pub(super) fn is_noise(line: &str) -> bool {
             line,
             "npm error" | "npm ERR!" | "npm error 404" | "npm ERR! 404"
         )
+        // Its advice on other sources, in two lines.
+        || line.starts_with("npm ")
+            && (line.ends_with("Note that you can also install from a")
+                || line.contains("404 tarball, folder, http url, or git "))
 }
+
+/// The words of npm about a package that it did not find, after the quoted name: those of npm 11, and older ones.
+const MISSING: [&str; 2] = [
+    "could not be found or you do not",
+    "is not in this registry",
+];
 
 /// The package that npm looked for in vain, by the text of its error.
 pub(super) fn missing_package(text: &str) -> Option<String> {
     let line = text
         .lines()
-        .find(|line| line.contains("npm ") && line.contains("is not in this registry"))?;
+        .find(|line| line.contains("npm ") && MISSING.iter().any(|end| line.contains(end)))?;
     let quoted = line.split('\'').nth(1)?;
     // A name with a scope begins with `@`, and one without a version has no other.
     let end = quoted.rfind('@').filter(|at| *at > 0);
@@ -529,6 +539,11 @@ mod tests {
         assert_eq!(missing_package(npm).as_deref(), Some("@a/b"));
         let npm = "npm ERR! 404  'left-pad@9' is not in this registry.";
         assert_eq!(missing_package(npm).as_deref(), Some("left-pad"));
+        let npm = "npm error 404  The requested resource 'no-such@*' could not be found or you do not have permission to access it.\n\
+                   npm error 404\nnpm error 404 Note that you can also install from a\n\
+                   npm error 404 tarball, folder, http url, or git url.\n";
+        assert_eq!(missing_package(npm).as_deref(), Some("no-such"));
+        assert!(npm.lines().skip(1).all(is_noise), "{npm}");
         assert_eq!(missing_package("is not in this registry"), None);
         let words = LastWords {
             stderr: "KEY is required".to_owned(),

@@ -93,7 +93,7 @@ fn a_flag_that_is_no_parameter_is_refused_before_anything_is_called() {
         (&["--title", "x", "--count", "many"], "count"),
     ] {
         let words = [&["call", "hub__create_issue"], arguments].concat();
-        let outcome = setup.run(&words).code(1);
+        let outcome = setup.run(&words).code(2);
         assert!(outcome.stderr.contains(told), "{told}: {outcome}");
     }
     assert_eq!(setup.home().count("hub", "tools/call"), 0);
@@ -127,7 +127,7 @@ fn a_pipe_gives_the_arguments_where_none_are_given() {
     let text = [&call[..], &["{\n\"title\":\r\n\"given\"}"]].concat();
     let given = setup.run_with_input(&text, r#"{"title":"piped"}"#);
     assert_eq!(received(given), json!({ "title": "given" }));
-    let refused = setup.run_with_input(call, "nonsense").code(1);
+    let refused = setup.run_with_input(call, "nonsense").code(2);
     assert!(refused.stderr.contains("not JSON"), "{refused}");
     assert_eq!(
         received(setup.run_with_input(&["call", "hub__sweep"], "")),
@@ -172,7 +172,7 @@ fn arguments_in_another_form_are_answered_with_an_example_of_the_right_one() {
         ("title=a b", "`--title 'a b'` or `'{\"title\":\"a b\"}'`"),
         ("hi", "`--title x` or `'{\"title\":\"x\"}'`"),
     ] {
-        let refused = setup().run(&["call", "hub__create_issue", given]).code(1);
+        let refused = setup().run(&["call", "hub__create_issue", given]).code(2);
         assert!(refused.stderr.contains(example), "{refused}");
     }
 }
@@ -202,12 +202,12 @@ fn a_parameter_that_is_named_like_an_option_of_mcpzip_goes_after_two_dashes() {
     let server = Server::new().tool_as("note", NOTE, [echo()]);
     let setup = Setup::new().server("fk", server).log_level("error");
     for (given, code) in [
-        (&["--text", "x"][..], 1),
-        (&["--json", "x"], 1),
+        (&["--text", "x"][..], 2),
+        (&["--json", "x"], 2),
         (&["--profile", "x"], 3),
         (&["--timeout", "soon"], 2),
         // It is an option here, and the tool misses it.
-        (&["--timeout", "5"], 1),
+        (&["--timeout", "5"], 2),
     ] {
         let words = [&["call", "fk__note"], given].concat();
         let refused = setup.run(&words).code(code);
@@ -226,6 +226,6 @@ fn a_parameter_that_is_named_like_an_option_of_mcpzip_goes_after_two_dashes() {
     );
     let zero = setup
         .run(&["call", "--timeout", "0", "fk__note", "{}"])
-        .code(1);
+        .code(2);
     assert!(zero.stderr.contains("positive"), "{zero}");
 }

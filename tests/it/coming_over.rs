@@ -837,6 +837,10 @@ fn a_user_of_mcpproxy_go_comes_over_with_the_complete_example_of_its_documentati
         notes.contains("`mcpzip secret set my-api-key`") && notes.contains("keyring"),
         "{notes}"
     );
+    assert!(
+        notes.contains("`tls`, which is off, stays behind") && notes.contains("`data_dir`"),
+        "{notes}"
+    );
     let again = home.migrate(&["mcpproxy-go"]);
     assert_eq!(again["files"], json!([]), "a second time changes nothing");
 }

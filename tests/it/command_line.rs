@@ -153,9 +153,16 @@ fn faults_of_the_configuration_are_one_line_with_its_name() {
     assert_eq!(found.stderr.lines().count(), 1, "{found}");
     assert!(
         found.stderr.contains(
-            "config.json: 3 entries cannot be used (`none`, `typo`, `unset`): see `mcpzip doctor`"
+            "config.json: 2 entries cannot be used (`none`, `typo`): see `mcpzip doctor`"
         ),
         "{found}"
+    );
+    // A variable that is not set here is said of the server that needs it.
+    let missing = found.json()["missing"].to_string();
+    assert!(
+        missing.contains("unset (`command` needs the variable `NO_SUCH_VARIABLE`, which is not set; set it where mcpzip is started")
+            && missing.contains("`mcpzip secret set NO_SUCH_VARIABLE`"),
+        "{missing}"
     );
     // Where each is shown beside its server, nothing is said before; a suggestion stands with its error.
     let status = setup.run(&["status"]).code(0);
@@ -608,7 +615,7 @@ fn words_in_the_form_of_another_program_get_the_form_of_this_one() {
         assert!(outcome.stderr.contains(text), "{outcome}");
         assert!(!outcome.stderr.contains("topsecret"), "{outcome}");
     }
-    let behind = setup.run(&["call", "hub__read", "--", "title=a"]).code(1);
+    let behind = setup.run(&["call", "hub__read", "--", "title=a"]).code(2);
     assert!(behind.stderr.contains("such as `--title a`"), "{behind}");
 }
 

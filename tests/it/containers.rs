@@ -258,6 +258,22 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
             .contains("server `x`: has neither a `command`"),
         "{faulty}"
     );
+    assert!(
+        faulty
+            .stderr
+            .contains("`mcpzip config edit` opens it again"),
+        "{faulty}"
+    );
+    let misspelt =
+        edit(r#"sh -c 'echo "{\"mcpServer\": {\"x\": {\"command\": \"x\"}}}" > "$0"'"#).code(0);
+    assert!(
+        misspelt
+            .stderr
+            .contains("unknown key `mcpServer`; did you mean `mcpServers`?")
+            && misspelt.stderr.contains("can be used, with 2 warnings")
+            && !misspelt.stderr.contains("is valid"),
+        "{misspelt}"
+    );
     let failed = edit("false").code(1);
     assert!(failed.stderr.contains("`false` failed"), "{failed}");
     let none = command::run(setup.command(&["config", "edit"]), "").code(1);
@@ -283,6 +299,23 @@ fn config_edit_at_a_terminal_opens_one_of_the_usual_editors() {
     let Some(terminal) = Terminal::run(&command) else {
         return;
     };
+    terminal.shows("is valid");
+}
+
+#[cfg(unix)]
+#[test]
+fn config_edit_at_a_terminal_offers_to_open_a_broken_file_again() {
+    let setup = Setup::new();
+    let editor = setup.home().path("editor");
+    // It breaks the file, and corrects it the second time.
+    let script = "if [ -e \"$0.again\" ]; then echo '{\"mcpServers\": {}}' > \"$1\"; else touch \"$0.again\"; echo '{' > \"$1\"; fi\n";
+    std::fs::write(&editor, script).unwrap();
+    let setup = setup.variable("EDITOR", &format!("sh {}", editor.display()));
+    let Some(terminal) = Terminal::run(&setup.command(&["config", "edit"])) else {
+        return;
+    };
+    terminal.shows("Open the file again? [y/N]");
+    terminal.types("y");
     terminal.shows("is valid");
 }
 

@@ -382,16 +382,19 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
     for (arguments, hint) in [
         (
             &["-e", "API_KEY=hunter2-secret", "--", "x"][..],
-            "--env 'API_KEY=${API_KEY}'",
+            "--env 'API_KEY=${keyring:API_KEY}'",
         ),
-        (&["-e", "X=ghp_hunter2-secret", "--", "x"], "--env 'X=${X}'"),
+        (
+            &["-e", "X=ghp_hunter2-secret", "--", "x"],
+            "--env 'X=${keyring:X}'",
+        ),
         (
             &[
                 "https://a.example/mcp",
                 "-H",
                 "Authorization: Bearer hunter2-secret",
             ],
-            "${NEW_AUTHORIZATION}",
+            "${keyring:NEW_AUTHORIZATION}",
         ),
         (
             &["https://a.example/mcp?token=hunter2-secret"],
@@ -413,7 +416,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
     for arguments in [
         &[
             "-e",
-            "API_KEY=${API_KEY}",
+            "API_KEY=${API_KEY:-}",
             "-e",
             "REGION=eu",
             "--",

@@ -99,6 +99,7 @@ mod unconfigured;
 mod upstream;
 
 mod adapted;
+mod advice;
 mod agent_limits;
 mod answers;
 mod apps;

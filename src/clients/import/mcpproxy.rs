@@ -56,7 +56,6 @@ const KEYS: &[&str] = &[
     "teams",
     "audit_log",
     "environment",
-    "data_dir",
 ];
 
 pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
@@ -510,9 +509,15 @@ fn protections(node: &Node, draft: &mut Draft) {
     };
     let is_set = |key: &str| node.get(key).is_some_and(is_on);
     let mode = |key: &str, inner: &str| node.at(&[key, inner]).and_then(Node::as_text);
+    let is_on_there = node.at(&["tls", "enabled"]) == Some(&Node::Flag(true));
+    if node.get("tls").is_some() && !is_on_there {
+        draft
+            .notes
+            .push("`tls`, which is off, stays behind".to_owned());
+    }
     stop(
         "tls",
-        is_set("tls") && node.at(&["tls", "enabled"]) == Some(&Node::Flag(true)),
+        is_on_there,
         "`http.tls` names the files of the certificate and the key here",
     );
     let changes = ["spotlight_untrusted", "strip_control_chars"]

@@ -237,7 +237,9 @@ impl Import {
             secrets.extend(server.secrets());
             items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
-        notes.extend(servers.share_rules(&[], &[]));
+        let shared = servers.share_rules(&[], &[]);
+        notes.extend(shared.limits);
+        notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;
         let renamed = items.iter().find(|item| match &item.verdict {
             Verdict::Moves { name, .. } | Verdict::Conflicts { name } => *name != item.server,

@@ -124,4 +124,24 @@ impl Carried {
             Self::Lost(reason) => (*reason).to_owned(),
         }
     }
+
+    /// The limit that it sets, as the end of a sentence about a server.
+    #[must_use]
+    pub(in crate::clients) fn as_limit(&self) -> String {
+        let counted = |tools: &[String], word: &str| match tools {
+            [one] => format!("one {word} tool (`{one}`)"),
+            tools if tools.iter().any(|tool| tool.contains(['*', '?', '@'])) => {
+                format!("{word} tools by patterns (`{}`)", tools.join("`, `"))
+            }
+            tools => format!("{} {word} tools", tools.len()),
+        };
+        match self {
+            Self::Only(tools) if tools.is_empty() => "has no allowed tool".to_owned(),
+            Self::Only(tools) => format!("has {}", counted(tools, "allowed")),
+            Self::Deny(tools) => format!("has {}", counted(tools, "denied")),
+            Self::Ask(tools) => format!("asks the user before tools (`{}`)", tools.join("`, `")),
+            Self::NotIn(project) => format!("is hidden in {}", project.display()),
+            Self::Needless | Self::Lost(_) => "is limited".to_owned(),
+        }
+    }
 }

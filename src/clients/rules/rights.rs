@@ -190,6 +190,31 @@ impl Rights {
         }
     }
 
+    /// These rules without the list of the only permitted tools.
+    pub(in super::super) fn without_allow(&self) -> Self {
+        Self {
+            only: None,
+            ..self.clone()
+        }
+    }
+
+    /// The limits of these tool rules that `before` did not have.
+    pub(in super::super) fn limits_beyond(&self, before: &Self) -> Vec<Carried> {
+        let added = |now: &BTreeSet<String>, before: &BTreeSet<String>| -> Vec<String> {
+            now.difference(before).cloned().collect()
+        };
+        let is_narrower = self.only != before.only || self.callable() != before.callable();
+        let only = self.only.iter().filter(|_| is_narrower);
+        let lists = [
+            (added(&self.ask, &before.ask), Carried::Ask as fn(_) -> _),
+            (added(&self.deny, &before.deny), Carried::Deny),
+        ];
+        let lists = lists.into_iter().filter(|(tools, _)| !tools.is_empty());
+        only.map(|only| Carried::Only(only.iter().cloned().collect()))
+            .chain(lists.map(|(tools, kind)| kind(tools)))
+            .collect()
+    }
+
     /// Whether the server is available in all projects, or in all but the excluded ones.
     pub(in super::super) fn is_for_all(&self) -> bool {
         self.within.is_empty()

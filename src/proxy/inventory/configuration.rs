@@ -131,13 +131,12 @@ impl Inventory {
         for (server, configuration) in wanted {
             watched.entry(server.clone()).or_insert_with(|| {
                 let entry = config.servers.get(server);
-                let is_remote = entry.is_some_and(|entry| entry.remote().is_some());
                 let server = server.clone();
                 let key = Key {
                     server,
                     configuration,
                 };
-                let watched = Watched::new(key, is_remote);
+                let watched = Watched::new(key, entry);
                 difference.fresh.push(watched.clone());
                 watched
             });

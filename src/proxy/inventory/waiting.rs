@@ -66,7 +66,7 @@ impl Inventory {
     }
 
     /// Resolves when the cache has been read and the servers without a list have been listed, or after `limit`. Without
-    /// `server`, one that never answers delays the others for a shorter time, and is remembered as failed.
+    /// `server`, one that does not answer delays the others for a shorter time, and is remembered as failed unless it prepares its start.
     pub(crate) async fn known(&self, server: Option<&ServerName>, limit: Duration) {
         self.release();
         self.loaded().await;
@@ -79,26 +79,26 @@ impl Inventory {
                 server.is_none_or(|server| server == *name) && snapshot.server(name).is_none()
             })
             .map(|(name, watched)| {
-                let is_remote = watched.is_remote;
                 let patience = match server {
                     Some(_) => limit,
                     None if watched.watch.is_doubtful() => DOUBTFUL,
-                    None if is_remote => REMOTE,
+                    None if watched.is_remote => REMOTE,
                     None => limit,
                 };
                 let state = watched.watch.state.subscribe();
                 let rounds = state.borrow().rounds;
                 let until = if watched.watch.begin() { rounds + 1 } else { 1 };
-                (name.clone(), state, until, patience.min(limit), is_remote)
+                let is_counted = !watched.prepares;
+                (name.clone(), state, until, patience.min(limit), is_counted)
             })
             .collect();
         let _urgent = server
             .filter(|_| !missing.is_empty())
             .map(|server| self.hurry(server));
-        for (name, mut state, until, patience, is_remote) in missing {
+        for (name, mut state, until, patience, is_counted) in missing {
             let listed = state.wait_for(|state| state.rounds >= until);
             // It fails if the server is removed from the configuration meanwhile.
-            if timeout_at(start + patience, listed).await.is_err() && is_remote {
+            if timeout_at(start + patience, listed).await.is_err() && is_counted {
                 let late = NotListed::Late(patience);
                 self.remember_failure(&name, &late).await;
             }

@@ -8,6 +8,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::Key;
+use crate::config::{Server, Transport};
 use crate::upstream::NotListed;
 
 /// The progress of one server's listing.
@@ -42,6 +43,8 @@ pub(super) struct Watched {
     pub(super) stop: CancellationToken,
     /// Whether it is behind a URL.
     pub(super) is_remote: bool,
+    /// Whether its first start may take long for once, because it installs or reads something.
+    pub(super) prepares: bool,
 }
 
 /// The listing of one server, shared by its task and those who wait for it.
@@ -71,10 +74,18 @@ pub(super) struct State {
 }
 
 impl Watched {
-    pub(super) fn new(key: Key, is_remote: bool) -> Self {
+    /// The server of a configuration entry.
+    pub(super) fn new(key: Key, entry: Option<&Server>) -> Self {
+        let prepares = entry.is_some_and(|entry| match &entry.transport {
+            Transport::Stdio(program) => {
+                program.may_install() || program.reads_help() || program.sandbox.is_some()
+            }
+            Transport::Http(_) | Transport::Sse(_) | Transport::Folder(_) => false,
+        });
         Self {
             key,
-            is_remote,
+            is_remote: entry.is_some_and(|entry| entry.remote().is_some()),
+            prepares,
             watch: Watch::new(),
             stop: CancellationToken::new(),
         }

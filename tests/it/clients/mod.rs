@@ -16,6 +16,7 @@ mod older;
 mod overlays;
 mod projects;
 mod rules;
+mod sharing;
 mod staying;
 mod twins;
 mod untrusted;

@@ -285,11 +285,13 @@ fn a_rule_holds_for_the_same_server_under_another_name() {
     assert_eq!(servers["github"]["tools"]["deny"], both, "{report:#}");
     assert_eq!(servers["hub"]["tools"]["deny"], both, "{report:#}");
     assert!(servers["x"]["tools"].is_null());
-    let warnings = report["warnings"].to_string();
-    assert!(
-        warnings.contains("`hub` also gets the rules of `github`"),
-        "{warnings}"
-    );
+    let limits = report["tightened"].to_string();
+    for line in [
+        "`hub` has one denied tool (`delete_repo`) for all clients, because of `github`",
+        "`github` has one denied tool (`merge`) for all clients, because of `hub`",
+    ] {
+        assert!(limits.contains(line), "{line}: {limits}");
+    }
 }
 
 /// A server of Kiro that runs the program of Claude Code's `github`.
@@ -317,10 +319,10 @@ fn a_rule_about_a_server_that_stays_holds_for_an_equal_one_that_moves() {
     );
     assert_eq!(servers["hub"]["tools"]["ask"], json!(["merge"]));
     assert!(servers["x"]["tools"].is_null());
-    let warnings = report["warnings"].to_string();
+    let limits = report["tightened"].to_string();
     assert!(
-        warnings.contains("`hub` also gets the rules of `github` of Claude Code"),
-        "{warnings}"
+        limits.contains("because of `github` of Claude Code, which runs the same program or URL"),
+        "{limits}"
     );
 }
 

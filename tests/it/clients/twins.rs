@@ -230,11 +230,9 @@ fn a_denial_reaches_every_entry_of_the_same_program_or_url() {
         let servers = machine.servers();
         assert_eq!(servers["other"]["tools"], tools, "{cursor}: {report:#}");
         assert_eq!(servers["pk"]["tools"], tools, "{cursor}: {report:#}");
-        let told = report["warnings"].to_string();
-        assert!(
-            told.contains("`other` also gets the rules of `pk`"),
-            "{told}"
-        );
+        let told = report["tightened"].to_string();
+        let line = "`other` asks the user before tools (`push`) and has one denied tool (`rm`) for all clients, because of `pk`";
+        assert!(told.contains(line), "{told}");
     }
 }
 

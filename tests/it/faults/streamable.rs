@@ -326,13 +326,13 @@ const BOTH: &[(Row, Does)] = &[
         call(
             "502 from a proxy in front of it",
             Comes::Error,
-            "answered with HTTP 502 … bad gateway … it may have acted",
+            "answered with HTTP 502 … a web page with the title \"Bad gateway\" … it may have acted",
         ),
         |_, reply| {
             reply.whole(
                 "502 Bad Gateway",
                 "content-type: text/html\r\n",
-                "<html>\nbad gateway",
+                "<html>\n<head><title>Bad gateway</title></head><body>nginx",
             );
         },
     ),

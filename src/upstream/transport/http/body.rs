@@ -119,7 +119,7 @@ pub(super) async fn refusal(
     let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
     // Masked as a whole, before it is cut.
-    let said = quoted(&masked(&String::from_utf8_lossy(&body)));
+    let said = said(&masked(&String::from_utf8_lossy(&body)));
     let error = if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
         HttpError::Login {
             status: status.as_u16(),
@@ -152,6 +152,26 @@ fn redirect(response: &Response) -> Option<String> {
     ))
 }
 
+/// The words of an error response: the title of a web page, or the beginning of another text.
+fn said(text: &str) -> String {
+    let text = text.trim_start();
+    // Its bytes are at the same places.
+    let lower = text.to_ascii_lowercase();
+    if !lower.starts_with("<!doctype html") && !lower.starts_with("<html") {
+        return quoted(text);
+    }
+    let title = || {
+        let tag = lower.find("<title")?;
+        let start = tag + lower[tag..].find('>')? + 1;
+        let end = start + lower[start..].find("</title")?;
+        Some(quoted(&text[start..end])).filter(|title| !title.is_empty())
+    };
+    match title() {
+        Some(title) => format!("a web page with the title \"{title}\""),
+        None => "a web page".to_owned(),
+    }
+}
+
 /// The beginning of `text`, on one line.
 fn quoted(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
@@ -164,7 +184,14 @@ mod tests {
 
     #[test]
     fn what_is_quoted_is_short() {
-        assert_eq!(quoted(" <html>\n  <b>no</b>\n"), "<html> <b>no</b>");
+        assert_eq!(said(" a\n  b\n"), "a b");
+        for page in ["<!DOCTYPE html>\n<p>no</p>", "<html><title> </title>"] {
+            assert_eq!(said(page), "a web page");
+        }
+        assert_eq!(
+            said("<html>\n<head><title lang=en>Not\n Found</title></head><h1>no</h1>"),
+            "a web page with the title \"Not Found\""
+        );
         assert_eq!(quoted(&"ü".repeat(300)).chars().count(), QUOTED + 1);
     }
 }

@@ -1,0 +1,274 @@
+//! The tool rules that servers of one program have in common, so that a rule of one is not avoided by another's name.
+
+use std::path::Path;
+
+use super::rules::Rights;
+use super::servers::{Servers, plain};
+use super::{Found, Node};
+use crate::config::{address_of, program_name, program_of, without_versions};
+
+/// A server that stays in its client.
+pub(super) struct Staying<'s> {
+    /// Its name there.
+    pub name: &'s str,
+    /// The client's title.
+    pub client: &'static str,
+    /// Its entry; `None` if that cannot be converted.
+    pub entry: Option<Node>,
+    /// The rules about it that can be carried over.
+    pub rights: Rights,
+}
+
+/// Sentences for the user about the rules that servers share.
+#[derive(Default)]
+pub(super) struct Shared {
+    /// The limits that servers got from others.
+    pub limits: Vec<String>,
+    /// Notes, also about servers that are not equal and were written under one name.
+    pub notes: Vec<String>,
+}
+
+/// The rules of one server, with those that it takes over from others.
+struct Sharing {
+    before: Rights,
+    joined: Rights,
+    /// The servers whose rules it has taken over.
+    causes: Vec<String>,
+    /// The servers of the same program whose `allow` it may not have, with their rules.
+    unlike: Vec<(String, Rights)>,
+}
+
+impl Sharing {
+    fn new(entry: &Node) -> Self {
+        let before = Rights::read(entry);
+        Self {
+            joined: before.clone(),
+            before,
+            causes: Vec::new(),
+            unlike: Vec::new(),
+        }
+    }
+
+    /// Takes over the rules of a server that runs the same program. `allow` is only taken from an equal one.
+    fn take(&mut self, rights: &Rights, is_equal: bool, server: String) {
+        let joined = match is_equal {
+            true => self.joined.with_tools_of(rights),
+            false => self.joined.with_tools_of(&rights.without_allow()),
+        };
+        if !is_equal {
+            self.unlike.push((server.clone(), rights.clone()));
+        }
+        if joined != self.joined {
+            self.causes.push(server);
+            self.joined = joined;
+        }
+    }
+
+    fn tell(self, name: &str, shared: &mut Shared) {
+        let limits = self.joined.limits_beyond(&self.before);
+        if !limits.is_empty() {
+            let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
+            shared.limits.push(format!(
+                "`{name}` {} for all clients, because of {}, which runs the same program or URL",
+                limits.join(" and "),
+                self.causes.join(" and ")
+            ));
+        }
+        for (other, rights) in self.unlike {
+            if self.joined.with_tools_of(&rights) != self.joined {
+                shared.notes.push(format!(
+                    "`{name}` does not have the allowed tools of {other}, which runs the same program or URL with other arguments, \
+                     variables or secrets"
+                ));
+            }
+        }
+    }
+}
+
+impl Servers {
+    /// Gives servers with different names that run the same program or URL the tool rules of each other, if one of them is new. As for
+    /// `trust`, variables, headers, versions and the directory do not make it another one, nor does a secret. But an `allow` reaches only
+    /// entries that are equal in all of these: a list for an entry that other arguments or variables limit is not about an unlimited one.
+    /// A server that was `placed` also gets the rules about one that stays in its client, which can call it here.
+    pub(super) fn share_rules(
+        &mut self,
+        staying: &[Staying<'_>],
+        placed: &[(&Found, String)],
+    ) -> Shared {
+        let mut shared = Shared::default();
+        let before = self.all.clone();
+        for (at, (name, node)) in before.iter().enumerate() {
+            let mut sharing = Sharing::new(node);
+            for (other, (other_name, there)) in before.iter().enumerate() {
+                let is_new = self.new.contains(name) || self.new.contains(other_name);
+                if other != at && is_new && self.is_same_program(node, there) {
+                    let is_equal = self.is_equal(node, there);
+                    sharing.take(&Rights::read(there), is_equal, format!("`{other_name}`"));
+                }
+            }
+            let names = placed.iter().filter(|(_, placed)| placed == name);
+            let names: Vec<&str> = names.map(|(found, _)| found.name.as_str()).collect();
+            for other in staying.iter().filter(|_| !names.is_empty()) {
+                let (is_same, is_equal) = match &other.entry {
+                    Some(there) => (
+                        self.is_same_program(node, there),
+                        self.is_equal(node, there),
+                    ),
+                    None => {
+                        let mut names = names.iter();
+                        let is_it = names.any(|name| name.eq_ignore_ascii_case(other.name));
+                        (is_it, is_it)
+                    }
+                };
+                if is_same {
+                    let server = format!("`{}` of {}", other.name, other.client);
+                    sharing.take(&other.rights, is_equal, server);
+                }
+            }
+            if sharing.joined != sharing.before {
+                self.all[at].1 = sharing.joined.write(node);
+                self.changed.insert(name.clone());
+            }
+            sharing.tell(name, &mut shared);
+        }
+        shared.notes.extend(self.unlike_namesakes());
+        shared.notes.extend(self.twice());
+        shared
+    }
+
+    /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
+    pub(super) fn is_same_program(&self, one: &Node, other: &Node) -> bool {
+        let is_same = |resolves: bool| {
+            let same = self.same(one, resolves);
+            same.is_some() && same == self.same(other, resolves)
+        };
+        is_same(false)
+            || is_same(true)
+            || self
+                .stored()
+                .difference(&program(one), &program(other))
+                .is_some()
+    }
+
+    /// Whether two entries run the same program or URL in the same way. Versions, the directory, and a secret of which it is not known
+    /// whether it is another one do not count.
+    fn is_equal(&self, one: &Node, other: &Node) -> bool {
+        [false, true].into_iter().any(|resolves| {
+            let (one, other) = (self.way(one, resolves), self.way(other, resolves));
+            let difference = self.stored().difference(&one, &other);
+            difference.is_some_and(|difference| !difference.is_known)
+        })
+    }
+
+    /// The program or URL of an entry, by which `trust` compares entries, too.
+    fn same(&self, node: &Node, resolves: bool) -> Option<String> {
+        let text = |key: &str| Some(self.stored().filled(node.get(key)?.as_text()?));
+        if let Some(url) = text("url") {
+            return Some(address_of(&url));
+        }
+        Some(program_of(&text("command")?, &self.args(node, resolves)))
+    }
+
+    /// The arguments of an entry. With `resolves`, those that name a file are its path.
+    fn args(&self, node: &Node, resolves: bool) -> Vec<String> {
+        let cwd = node.get("cwd").and_then(Node::as_text);
+        let cwd = cwd.map(|cwd| self.stored().filled(cwd));
+        let args = node.get("args").map(Node::items).unwrap_or_default().iter();
+        let args = args.map(|arg| self.stored().filled(arg.as_text().unwrap_or_default()));
+        let resolved = |arg: String| match path_of(cwd.as_deref(), &arg).filter(|_| resolves) {
+            Some(path) => path,
+            None => arg,
+        };
+        args.map(resolved).collect()
+    }
+
+    /// An entry in a form that is equal for all entries that run one program in one way.
+    fn way(&self, node: &Node, resolves: bool) -> Node {
+        let command = node.get("command").and_then(Node::as_text);
+        let command = command.map(|command| self.stored().filled(command));
+        let entry = program(node);
+        let members = entry.members().into_iter().map(|(key, value)| {
+            let value = match (key, &command, value.as_text()) {
+                ("command", Some(command), _) => Node::text(program_name(command).to_lowercase()),
+                ("args", Some(command), _) => {
+                    let args = without_versions(command, &self.args(node, resolves));
+                    Node::texts(args.into_iter().filter(|arg| arg != "-y" && arg != "--yes"))
+                }
+                ("url", _, Some(url)) => Node::text(url.trim_end_matches('/')),
+                _ => value.clone(),
+            };
+            (key, value)
+        });
+        plain(&Node::map(members))
+    }
+
+    /// Notes about new servers that are equal to one with another name: agents would get each of their tools twice.
+    fn twice(&self) -> Vec<String> {
+        let is_renamed = |name: &String| self.renamed.iter().any(|(new, _)| new == name);
+        let new = self.all.iter().enumerate();
+        let new = new.filter(|(_, (name, _))| self.new.contains(name) && !is_renamed(name));
+        new.filter_map(|(at, (name, node))| {
+            let (other, _) = self.all[..at].iter().find(|(other, there)| {
+                let difference = self.stored().difference(&plain(there), &plain(node));
+                let is_equal = difference.is_some_and(|found| !found.is_open);
+                is_equal && !is_renamed(other) && there.get("projects") == node.get("projects")
+            })?;
+            Some(format!(
+                "`{name}` is `{other}` under another name, so its tools are there twice: `mcpzip remove {name}` removes one of them"
+            ))
+        })
+        .collect()
+    }
+
+    /// Notes about servers that have one name in the clients, but not the same tool rules.
+    fn unlike_namesakes(&self) -> Vec<String> {
+        let written = |name: &str| {
+            let renamed = self.renamed.iter().find(|(new, _)| new == name);
+            renamed
+                .map_or(name, |(_, wanted)| wanted.as_str())
+                .to_ascii_lowercase()
+        };
+        let mut notes = Vec::new();
+        for (name, node) in &self.all {
+            let own = Rights::read(node);
+            for (other, there) in &self.all {
+                let is_new = self.new.contains(name) || self.new.contains(other);
+                let lacks = own.with_tools_of(&Rights::read(there)) != own;
+                let is_other = name != other && !self.is_same_program(node, there);
+                if is_other && is_new && lacks && written(name) == written(other) {
+                    notes.push(format!(
+                        "`{name}` does not have the rules of `{other}`, which has the same name in its client but is another server"
+                    ));
+                }
+            }
+        }
+        notes
+    }
+}
+
+/// The path of the file or directory that an argument names, if it is there.
+fn path_of(cwd: Option<&str>, arg: &str) -> Option<String> {
+    let path = Path::new(cwd.unwrap_or_default()).join(arg);
+    let path = path.is_absolute().then(|| path.canonicalize().ok())??;
+    Some(path.to_string_lossy().into_owned())
+}
+
+/// The part of an entry that decides what its tools do: not its directory, nor how it is shared and spoken to.
+fn program(node: &Node) -> Node {
+    let aside = [
+        "cwd",
+        "era",
+        "share",
+        "placement",
+        "client_capabilities",
+        "added_by",
+        "registry",
+    ];
+    let entry = plain(node);
+    let members = entry.members().into_iter();
+    Node::map(
+        members
+            .filter(|(key, _)| !aside.contains(key))
+            .map(|(key, value)| (key, value.clone())),
+    )
+}

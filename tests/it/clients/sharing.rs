@@ -1,0 +1,179 @@
+//! The rules of a server hold for another that runs the same program, and an `allow` only for one that runs it in the same way.
+
+use serde_json::{Value, json};
+
+use super::case::{Machine, user_file};
+
+/// Claude Code with the server `github`, and Gemini CLI with `github-ro`, which has an `allow`, a `deny` and an `ask`.
+fn machine(github: &Value, limited: &Value) -> Machine {
+    let machine = Machine::new();
+    let file = json!({ "mcpServers": { "github": github } });
+    machine.put(user_file("claude-code"), &file.to_string());
+    let mut limited = limited.clone();
+    limited["includeTools"] = json!(["get_me", "list"]);
+    limited["excludeTools"] = json!(["list"]);
+    let file = json!({ "mcpServers": { "github-ro": limited } });
+    machine.put(user_file("gemini-cli"), &file.to_string());
+    machine
+}
+
+#[test]
+fn an_allow_list_for_a_server_that_is_run_in_another_way_takes_no_tools_from_the_first() {
+    let with_token = |token: &str| json!({ "command": "gh-mcp", "env": { "TOKEN": token } });
+    for (github, limited) in [
+        (
+            json!({ "command": "gh-mcp" }),
+            json!({ "command": "gh-mcp", "env": { "GITHUB_READ_ONLY": "1" } }),
+        ),
+        (
+            json!({ "command": "gh-mcp", "args": ["stdio"] }),
+            json!({ "command": "gh-mcp", "args": ["stdio", "--read-only"] }),
+        ),
+        (
+            json!({ "type": "http", "url": "https://m.example/mcp" }),
+            json!({ "httpUrl": "https://m.example/mcp?readonly=1" }),
+        ),
+        (
+            with_token("ghp_0123456789abcdefABCDEF0123456789abcd"),
+            with_token("ghp_zyxwvutsrqponmlkZYXWVU9876543210dcba"),
+        ),
+    ] {
+        let machine = machine(&github, &limited);
+        let report = machine.migrate(&[]);
+        let servers = machine.servers();
+        // What may not be called at all may not be called by the other name.
+        assert_eq!(
+            servers["github"]["tools"],
+            json!({ "deny": ["list"] }),
+            "{limited}: {report:#}"
+        );
+        assert_eq!(
+            servers["github-ro"]["tools"],
+            json!({ "allow": ["get_me", "list"], "deny": ["list"] }),
+            "{limited}: {report:#}"
+        );
+        assert_eq!(
+            report["tightened"],
+            json!([
+                "`github` has one denied tool (`list`) for all clients, because of `github-ro`, which runs the same program or URL"
+            ]),
+            "{limited}"
+        );
+        let told = report["warnings"].to_string();
+        assert!(
+            told.contains("`github` does not have the allowed tools of `github-ro`"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn an_allow_list_holds_for_an_equal_server_of_another_client_and_the_plan_says_so() {
+    for (github, limited) in [
+        (
+            json!({ "command": "gh-mcp", "env": { "MODE": "a" } }),
+            json!({ "command": "gh-mcp", "env": { "MODE": "a" }, "cwd": "/" }),
+        ),
+        (
+            json!({ "command": "npx", "args": ["-y", "@x/gh@1"] }),
+            json!({ "command": "/usr/bin/npx", "args": ["@x/gh@latest"] }),
+        ),
+        // It may be the same token.
+        (
+            json!({ "command": "gh-mcp", "env": { "TOKEN": "${NO_SUCH_TOKEN}" } }),
+            json!({ "command": "gh-mcp", "env": { "TOKEN": "ghp_0123456789abcdefABCDEF0123456789abcd" } }),
+        ),
+        (
+            json!({ "type": "http", "url": "https://m.example/mcp/" }),
+            json!({ "httpUrl": "https://m.example/mcp" }),
+        ),
+    ] {
+        let machine = machine(&github, &limited);
+        let report = machine.migrate(&[]);
+        let tools = json!({ "allow": ["get_me", "list"], "deny": ["list"] });
+        for name in ["github", "github-ro"] {
+            assert_eq!(
+                machine.servers()[name]["tools"],
+                tools,
+                "{name} {limited}: {report:#}"
+            );
+        }
+        assert_eq!(
+            report["tightened"],
+            json!([
+                "`github` has 2 allowed tools and has one denied tool (`list`) for all clients, because of `github-ro`, which runs the \
+                 same program or URL"
+            ]),
+            "{limited}"
+        );
+    }
+}
+
+#[test]
+fn a_script_is_the_same_program_by_its_path_and_by_the_directory_that_it_is_in() {
+    let base = Machine::new();
+    let script = base.put("scripts/d.py", "");
+    let directory = script.parent().unwrap();
+    for relative in ["./d.py", "d.py", "../scripts/d.py"] {
+        let machine = machine(
+            &json!({ "command": "python3", "args": [script] }),
+            &json!({ "command": "python3", "args": [relative], "cwd": directory }),
+        );
+        let report = machine.migrate(&[]);
+        for name in ["github", "github-ro"] {
+            assert_eq!(
+                machine.servers()[name]["tools"]["allow"],
+                json!(["get_me", "list"]),
+                "{name} {relative}: {report:#}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_server_that_stays_in_its_client_gives_its_allow_list_to_an_equal_one_alone() {
+    for (limited, tools) in [
+        (
+            json!({ "command": "gh-mcp" }),
+            json!({ "allow": ["get_me", "list"], "deny": ["list"] }),
+        ),
+        (
+            json!({ "command": "gh-mcp", "args": ["--read-only"] }),
+            json!({ "deny": ["list"] }),
+        ),
+    ] {
+        let machine = machine(&json!({ "command": "gh-mcp" }), &limited);
+        let report = machine.migrate(&["--only", "github"]);
+        assert_eq!(machine.servers()["github"]["tools"], tools, "{report:#}");
+        let told = report["tightened"].to_string();
+        assert!(
+            told.contains("because of `github-ro` of Gemini CLI"),
+            "{told}"
+        );
+    }
+}
+
+#[test]
+fn an_ask_of_another_way_opens_no_tool_that_an_allow_list_withholds() {
+    let machine = Machine::new();
+    let file = json!({ "mcpServers": { "github": { "command": "gh-mcp", "args": ["--all"] } } });
+    machine.put(user_file("claude-code"), &file.to_string());
+    machine.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"ask": ["mcp__github__rm", "mcp__github__get_me"]}}"#,
+    );
+    let limited = json!({ "command": "gh-mcp", "includeTools": ["get_me"] });
+    let file = json!({ "mcpServers": { "github-ro": limited } });
+    machine.put(user_file("gemini-cli"), &file.to_string());
+    let report = machine.migrate(&[]);
+    assert_eq!(
+        machine.servers()["github-ro"]["tools"],
+        json!({ "allow": ["get_me"], "ask": ["get_me"] }),
+        "{report:#}"
+    );
+    assert_eq!(
+        machine.servers()["github"]["tools"],
+        json!({ "ask": ["get_me", "rm"] }),
+        "{report:#}"
+    );
+}
