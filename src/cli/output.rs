@@ -1,5 +1,6 @@
 //! All printing of commands goes through this file.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -222,7 +223,7 @@ impl Output {
 
     fn print(&self, text: &str) {
         let print = || writeln!(io::stdout().lock(), "{text}");
-        let written = INDICATORS.suspend(print);
+        let written = above_indicators(print);
         if written.is_err() {
             self.is_lost.store(true, Ordering::Relaxed);
         }
@@ -231,7 +232,7 @@ impl Output {
 
     /// Whether there is still a reader of stdout: everything was written, and no reader has closed its end.
     pub(super) fn has_reader(&self) -> bool {
-        !self.is_lost.load(Ordering::Relaxed) && !is_closed()
+        !self.is_lost.load(Ordering::Relaxed) && !is_closed(&io::stdout())
     }
 
     /// Prints a result as JSON.
@@ -398,16 +399,33 @@ pub(super) fn log_line(line: &str) {
 
 fn print_on_stderr(text: &str) {
     // A failure cannot be reported anywhere.
-    let _ = INDICATORS.suspend(|| io::stderr().lock().write_all(text.as_bytes()));
+    let _ = above_indicators(|| io::stderr().lock().write_all(text.as_bytes()));
 }
 
-/// Whether the other end of stdout is closed, which is known before anything is written.
+/// Prints while the progress indicators are away. They panic if their terminal is gone, and hold their lock then; the message
+/// about the panic is printed here, too.
+fn above_indicators<R>(print: impl FnOnce() -> R) -> R {
+    thread_local! {
+        static IS_INSIDE: Cell<bool> = const { Cell::new(false) };
+    }
+    if IS_INSIDE.get() {
+        return print();
+    }
+    if is_closed(&io::stderr()) {
+        INDICATORS.set_draw_target(ProgressDrawTarget::hidden());
+    }
+    IS_INSIDE.set(true);
+    let printed = INDICATORS.suspend(print);
+    IS_INSIDE.set(false);
+    printed
+}
+
+/// Whether the other end of a stream is closed, which is known before anything is written.
 #[cfg(unix)]
-fn is_closed() -> bool {
+fn is_closed(stream: &impl std::os::fd::AsFd) -> bool {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::time::Timespec;
-    let stdout = io::stdout();
-    let mut wanted = [PollFd::new(&stdout, PollFlags::empty())];
+    let mut wanted = [PollFd::new(stream, PollFlags::empty())];
     let at_once = Timespec {
         tv_sec: 0,
         tv_nsec: 0,
@@ -418,7 +436,7 @@ fn is_closed() -> bool {
 
 /// Elsewhere only a failed write shows it.
 #[cfg(not(unix))]
-fn is_closed() -> bool {
+fn is_closed<S>(_stream: &S) -> bool {
     false
 }
 

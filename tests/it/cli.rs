@@ -1,9 +1,12 @@
 //! The commands: what they print, and the code they end with.
 
+use std::process::Command;
+
 use serde_json::json;
 
 use crate::support::script::{answer, echo, exit, hang, result};
-use crate::support::{Server, Setup, command};
+use crate::support::terminal::Terminal;
+use crate::support::{Server, Setup, command, until};
 
 const CREATE_ISSUE: &str = r#"{"name":"create_issue","description":"Create a new issue.","inputSchema":{"type":"object","properties":{"title":{"type":"string"}},"required":["title"]}}"#;
 
@@ -215,6 +218,21 @@ fn a_server_that_cannot_be_reached_is_its_own_code() {
     assert!(outcome.stderr.contains("/no/such/program"), "{outcome}");
     let outcome = setup.run(&["call", "absent__t"]).code(4);
     assert!(outcome.stderr.contains("/no/such/program"), "{outcome}");
+}
+
+#[test]
+fn a_command_whose_terminal_is_closed_ends() {
+    let setup = Setup::new().server("stuck", Server::new().at_start([hang()]));
+    let Some(terminal) = Terminal::run(&setup.command(&["search", "read a file"])) else {
+        return;
+    };
+    terminal.shows("stuck");
+    let process = terminal.process("mcpzip");
+    drop(terminal);
+    until("the command to end", || {
+        let alive = Command::new("kill").args(["-0", &process]).output();
+        (!alive.unwrap().status.success()).then_some(())
+    });
 }
 
 #[test]

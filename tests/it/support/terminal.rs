@@ -106,9 +106,9 @@ impl Terminal {
         self.tmux(&["send-keys", key]).status().unwrap();
     }
 
-    /// Sends a signal to the program of this name in the terminal.
+    /// The id of the process of this name in the terminal.
     #[track_caller]
-    pub(crate) fn signals(&self, program: &str, signal: &str) {
+    pub(crate) fn process(&self, program: &str) -> String {
         let tty = self
             .tmux(&["display-message", "-p", "#{pane_tty}"])
             .output();
@@ -119,11 +119,17 @@ impl Terminal {
         let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
         let process = listed.lines().find_map(|line| {
             let (process, command) = line.trim().split_once(' ')?;
-            command.ends_with(program).then_some(process)
+            command.ends_with(program).then(|| process.to_owned())
         });
-        let process = process.unwrap_or_else(|| panic!("no {program} in:\n{listed}"));
+        process.unwrap_or_else(|| panic!("no {program} in:\n{listed}"))
+    }
+
+    /// Sends a signal to the program of this name in the terminal.
+    #[track_caller]
+    pub(crate) fn signals(&self, program: &str, signal: &str) {
+        let process = self.process(program);
         let sent = Command::new("kill")
-            .args([&format!("-{signal}"), process])
+            .args([&format!("-{signal}"), &process])
             .status();
         assert!(sent.unwrap().success(), "{signal} to {process}");
     }
