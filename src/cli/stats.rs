@@ -64,6 +64,13 @@ pub(super) fn run(
                 "{first} to {last}; running processes add their counts every 30 s"
             )));
         }
+        let learnt = habits::learnt(&learnt);
+        if learnt.tools > 0 {
+            output.line(faint(format!(
+                "search has learnt from calls of {}; `mcpzip stats --forget` erases that",
+                tools(learnt)
+            )));
+        }
         return Ok(());
     }
     let rows: Vec<_> = total
