@@ -158,7 +158,7 @@ pub(crate) struct Directories {
     pub owner: Owner,
     /// The statistics; `None` keeps them in memory.
     pub statistics: Option<crate::statistics::Place>,
-    /// What search has learnt from calls; `None` keeps it in memory.
+    /// The habits that search has learnt from calls; `None` keeps them in memory.
     pub habits: Option<PathBuf>,
     /// The pins of tools; `None` notices no changes.
     pub pins: Option<PinHome>,

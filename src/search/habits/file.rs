@@ -48,7 +48,7 @@ struct Written {
     table: Table,
 }
 
-/// What was erased, or is there.
+/// The extent of stored habits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Learnt {
     /// The number of tools, of which one counts once.

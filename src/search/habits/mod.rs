@@ -35,7 +35,7 @@ pub(crate) const DIRECTORY: &str = "habits";
 /// The largest raise, as a share of the best score.
 const RAISE: f32 = 0.2;
 /// The smallest share of a tool in the calls after such searches that counts.
-const LEAST: f32 = 0.2;
+const LEAST: f32 = 0.5;
 /// The number of hits of a search that are considered.
 const CONSIDERED: usize = 50;
 /// A call belongs to a search of this time that showed its tool.
@@ -171,7 +171,7 @@ impl Habits {
         }
     }
 
-    /// What is added to the score of each hit.
+    /// The amounts that are added to the scores of hits.
     pub(crate) fn raises<'h>(&self, query: &str, hits: impl Iterator<Item = &'h Hit>) -> Vec<f32> {
         let hits: Vec<&Hit> = hits.collect();
         let mut shares = vec![0.0f32; hits.len()];

@@ -68,7 +68,7 @@ fn a_tool_that_was_called_after_a_search_is_raised_for_such_needs_only() {
         "send a letter to the tax office",
         "github__list_issues",
     );
-    // What scores far less stays behind.
+    // A tool that scores far less stays behind.
     for _ in 0..9 {
         learn(&habits, "close the window of the shop", "linear__issues");
     }

@@ -121,7 +121,7 @@ pub(crate) fn report(
             all.take(one);
         }
 
-        // The same needs, but each time another of the shown tools is called.
+        // All needs again; each time another of the shown tools is called.
         let habits = Habits::in_memory();
         for _ in 0..TIMES {
             for (asked, _) in &own {
