@@ -27,6 +27,7 @@ use crate::proxy::{
 use crate::replicas::{self, Replicas};
 use crate::results::Owner;
 pub(crate) use crate::results::SessionId;
+use crate::search::habits;
 use crate::shutdown::{self, Tasks};
 use crate::statistics;
 use crate::telemetry::trace::Tracer;
@@ -322,6 +323,7 @@ impl App {
             results: Some(paths.state_dir.join("results")),
             owner,
             statistics: Some(statistics::Place::of(&state, STATISTICS)),
+            habits: Some(paths.state_dir.join(habits::DIRECTORY)),
             pins: Some(PinHome::of(shared_store, paths.state_dir.join("pins"))),
             sharing: Some(paths.state_dir.join("sharing")),
             sandboxes: Some(paths.state_dir.join(crate::sandbox::DIRECTORY)),

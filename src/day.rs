@@ -51,6 +51,12 @@ impl Day {
     pub fn minus(self, days: u32) -> Self {
         Self(self.0.saturating_sub(days))
     }
+
+    /// The number of days from `earlier` to this day; 0 if that is later.
+    #[must_use]
+    pub fn days_since(self, earlier: Self) -> u32 {
+        self.0.saturating_sub(earlier.0)
+    }
 }
 
 /// Formats the day like `2026-11-21`.

@@ -177,7 +177,7 @@ pub mod internals {
         #[cfg(feature = "semantic")]
         pub use crate::search::Bundled;
         pub use crate::search::{
-            Document, Explained, Fingerprint, Hit, Request, Search, VectorKey,
+            Document, Explained, Fingerprint, Habits, Hit, Request, Search, VectorKey,
         };
     }
     pub mod statistics {

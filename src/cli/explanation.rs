@@ -67,5 +67,8 @@ fn remarks(hit: &Explained) -> String {
     if hit.server > 1.0 {
         remarks.push_str(&format!("  its server is named: x {:.2}", hit.server));
     }
+    if hit.habit > 0.0 {
+        remarks.push_str(&format!("  called after such searches: + {:.3}", hit.habit));
+    }
     remarks
 }

@@ -1,4 +1,6 @@
-//! `mcpzip stats`: prints calls, errors, latencies and bytes by tool.
+//! `mcpzip stats`: prints calls, errors, latencies and bytes by tool, and erases what search has learnt from them.
+
+use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -10,12 +12,14 @@ use super::output::{Output, faint};
 use crate::app::STATISTICS;
 use crate::config::{BUILT_IN_SERVER, Config, Environment, Paths};
 use crate::day::{Day, since};
+use crate::search::habits::{self, Learnt};
 use crate::statistics::{Place, Row};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   mcpzip stats
-  mcpzip stats --since 7d --server github")]
+  mcpzip stats --since 7d --server github
+  mcpzip stats --forget")]
 pub(super) struct Arguments {
     /// First day to count: 7d, 4w or a date [default: all recorded days]
     #[arg(long, value_parser = since)]
@@ -23,6 +27,9 @@ pub(super) struct Arguments {
     /// Only tools of this server
     #[arg(long, short, add = completions::of_servers())]
     server: Option<String>,
+    /// Erase what search has learnt from calls (`search.learn`), of everyone; the counts of calls stay
+    #[arg(long, conflicts_with_all = ["since", "server"])]
+    forget: bool,
 }
 
 pub(super) fn run(
@@ -31,6 +38,10 @@ pub(super) fn run(
     environment: &Environment,
     output: &Output,
 ) -> Result<(), Exit> {
+    let learnt = paths.state_dir.join(habits::DIRECTORY);
+    if arguments.forget {
+        return forget(&learnt, output);
+    }
     let place = Place::of(&environment.state(&paths.state_dir), STATISTICS);
     let history = place
         .load(arguments.since)
@@ -53,6 +64,13 @@ pub(super) fn run(
                 "{first} to {last}; running processes add their counts every 30 s"
             )));
         }
+        let learnt = habits::learnt(&learnt);
+        if learnt.tools > 0 {
+            output.line(faint(format!(
+                "search has learnt from calls of {}; `mcpzip stats --forget` erases that",
+                tools(learnt)
+            )));
+        }
         return Ok(());
     }
     let rows: Vec<_> = total
@@ -66,6 +84,35 @@ pub(super) fn run(
         "tools": rows,
     }));
     Ok(())
+}
+
+fn forget(directory: &Path, output: &Output) -> Result<(), Exit> {
+    let erased = habits::forget(directory)
+        .with_context(|| format!("`{}` cannot be erased whole", directory.display()))?;
+    if output.is_json() {
+        output.json(&json!({ "forgotten_tools": erased.tools, "people": erased.people }));
+    } else if erased.tools == 0 {
+        output.line("search had learnt nothing");
+    } else {
+        output.line(format!(
+            "erased what search had learnt from calls of {}; processes that are running forget it within 30 s",
+            tools(erased)
+        ));
+    }
+    Ok(())
+}
+
+/// The number of tools, and that of people if there are several.
+fn tools(learnt: Learnt) -> String {
+    let Learnt { tools, people } = learnt;
+    let tools = match tools {
+        1 => "1 tool".to_owned(),
+        tools => format!("{tools} tools"),
+    };
+    match people {
+        0 | 1 => tools,
+        people => format!("{tools} by {people} people"),
+    }
 }
 
 fn row(row: &Row<'_>) -> serde_json::Value {

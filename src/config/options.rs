@@ -89,6 +89,8 @@ pub(crate) struct SearchOptions {
     pub default_limit: usize,
     /// Whether to search by meaning as well, if the program contains the model.
     pub semantic: bool,
+    /// Whether tools that were called after a search are raised in later ones.
+    pub learn: bool,
     /// The model that reorders the best hits, if there is one.
     pub llm: Option<LanguageModel>,
 }
@@ -401,6 +403,7 @@ impl Default for SearchOptions {
         Self {
             default_limit: 5,
             semantic: true,
+            learn: true,
             llm: None,
         }
     }

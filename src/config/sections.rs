@@ -269,6 +269,8 @@ section! {
         default_limit: Read<usize> = default_limit, Value::Number(1, Some(50)), 5;
         /// Whether tools are also found by what they mean.
         semantic: Read<bool> = Field::flag, Value::Flag, true;
+        /// Whether a tool that was called after a search is raised a little in later searches for such needs. Counts stay on this machine; `mcpzip stats --forget` erases them.
+        learn: Read<bool> = Field::flag, Value::Flag, true;
         /// A language model that puts the best hits in order.
         llm: Read<At<LlmEntry>> = |field| Ok(At::new(field.offset(), LlmEntry::read(field)?)), Value::Object(LLM);
     }

@@ -749,9 +749,11 @@ fn search(
             });
             let llm = resolver.report.value(llm, "no language model").flatten();
             let semantic = simple_setting(entry.semantic, default.semantic, resolver.report);
+            let learn = simple_setting(entry.learn, default.learn, resolver.report);
             SearchOptions {
                 default_limit: limit,
                 semantic,
+                learn,
                 llm,
             }
         }

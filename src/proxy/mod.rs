@@ -71,6 +71,7 @@ use crate::pause::Pause;
 use crate::replicas::Replicas;
 use crate::results::{Owner, Results};
 use crate::sandbox::Sandboxes;
+use crate::search::habits::HabitsOfAll;
 use crate::secret::Secret;
 use crate::shutdown::Tasks;
 use crate::sources::Sources;
@@ -136,6 +137,7 @@ pub(crate) struct Request {
 pub(crate) struct SharedFigures {
     statistics: Arc<Statistics>,
     surfaces: Arc<surfaces::Figures>,
+    habits: Arc<HabitsOfAll>,
     scripts: Arc<crate::scripts::Figures>,
     /// The audit log of the first proxy.
     ledger: Option<Arc<Ledger>>,
@@ -156,6 +158,8 @@ pub(crate) struct Directories {
     pub owner: Owner,
     /// The statistics; `None` keeps them in memory.
     pub statistics: Option<crate::statistics::Place>,
+    /// The habits that search has learnt from calls; `None` keeps them in memory.
+    pub habits: Option<PathBuf>,
     /// The pins of tools; `None` notices no changes.
     pub pins: Option<PinHome>,
     /// The records of servers that asked for roots; `None` keeps none.
@@ -220,6 +224,7 @@ impl Proxy {
             SharedFigures {
                 statistics,
                 surfaces: Arc::default(),
+                habits: Arc::new(HabitsOfAll::new(directories.habits.clone())),
                 scripts: Arc::default(),
                 ledger: None,
                 limits: Limits::new(
@@ -282,6 +287,7 @@ impl Proxy {
                 pool: pool.clone(),
                 catalog,
                 callers: callers.clone(),
+                statistics: statistics.clone(),
                 directories,
                 own_tools: tools::own_tools,
                 events,
@@ -294,6 +300,7 @@ impl Proxy {
                 relay: relay.clone(),
                 answers: answers.clone(),
                 statistics,
+                habits: figures.habits.of(identity.as_deref()),
                 scripts: figures.scripts.clone(),
                 ledger: ledger.clone(),
                 limits: limits.clone(),
@@ -382,7 +389,8 @@ impl Proxy {
 
     /// Closes everything that the tasks of the run leave open. Call it after they have ended.
     pub(crate) async fn close(&self) {
-        self.relay.close().await;
+        let written = self.tools.write_habits();
+        tokio::join!(self.relay.close(), written);
         self.limits.flush();
         self.tools.ledger.close().await;
     }

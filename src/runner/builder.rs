@@ -29,6 +29,7 @@ use crate::proxy::{
     Client, Directories, ProfileChoice, Proxies, Proxy, Request, SharedFigures, SharedLists, Start,
 };
 use crate::results::Owner;
+use crate::search::habits;
 use crate::shutdown::{self, Tasks};
 use crate::statistics;
 use crate::telemetry::Scope;
@@ -390,6 +391,7 @@ impl Builder {
             logs: Some(state.join("logs")),
             results: Some(state.join("results")),
             statistics: Some(statistics::Place::Directory(state.join("statistics"))),
+            habits: Some(state.join(habits::DIRECTORY)),
             pins: Some(PinHome::Directory(state.join("pins"))),
             sharing: Some(state.join("sharing")),
             sandboxes: Some(state.join(crate::sandbox::DIRECTORY)),

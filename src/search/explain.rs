@@ -48,6 +48,8 @@ pub struct Explained {
     pub server: f32,
     /// Whether the tool's exact name is in the query.
     pub is_named: bool,
+    /// The amount added because the tool was called after such searches.
+    pub habit: f32,
     /// The rank before a language model reordered the hits, counted from 1. `None` without one.
     pub rank_before_model: Option<usize>,
 }
@@ -76,6 +78,7 @@ impl Explanation {
                 "rank_by_meaning": hit.rank_by_meaning,
                 "server_factor": hit.server,
                 "is_named": hit.is_named,
+                "habit": hit.habit,
                 "rank_before_model": hit.rank_before_model,
             })
         };
@@ -148,6 +151,7 @@ impl Parts<'_> {
                 .and_then(|similarity| rank(&similarity.whole, at)),
             server: self.servers[at],
             is_named: self.named[at] > 0.0,
+            habit: 0.0,
             rank_before_model: None,
         }
     }

@@ -26,7 +26,7 @@ const LEAD: f32 = 0.95;
 /// Scores below this share of the best score are noise.
 const NOISE: f32 = 0.25;
 /// The score a tool gains if its exact name is in the query: more than any sum of words.
-const EXACT: f32 = 10.0;
+pub(super) const EXACT: f32 = 10.0;
 
 /// The scores of every tool of an index.
 pub(super) struct Scores {
@@ -154,6 +154,11 @@ fn stems<'a>(words: impl IntoIterator<Item = &'a Word>) -> Vec<Stem<'a>> {
         }
     }
     stems
+}
+
+/// The stems of some words, without duplicates.
+pub(super) fn distinct_stems(words: &[Word]) -> Vec<String> {
+    stems(words).into_iter().map(|stem| stem.stem).collect()
 }
 
 /// The number of different words of a query.

@@ -18,6 +18,7 @@ mod folding;
 mod fusion;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+pub(crate) mod habits;
 mod index;
 mod layout;
 mod lexical;
@@ -46,6 +47,7 @@ pub(crate) use embedding::{Embedder, Unavailable};
 pub use explain::Explained;
 pub(crate) use explain::Explanation;
 pub use fingerprint::Fingerprint;
+pub use habits::Habits;
 pub(crate) use vectors::VERSION as VECTOR_FORMAT;
 
 use std::collections::{HashMap, HashSet};
@@ -57,6 +59,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::tool::{ServerName, ToolHash, ToolName};
 use index::Index;
 use library::Library;
+use meaning::in_parallel;
 use parking_lot::RwLock;
 use prefetch::Prefetch;
 use query::Query;
@@ -413,6 +416,25 @@ impl Embedding<'_> {
             .iter()
             .map(|document| VectorKey::of(&document.server, document.hash));
         Ok(keys.zip(vectors).collect())
+    }
+
+    /// Like [`Embedding::embed`], on one thread or on two.
+    ///
+    /// # Errors
+    /// When the embedder fails.
+    pub(crate) fn embed_by(
+        &self,
+        threads: usize,
+        documents: &[Document],
+    ) -> Result<Vec<(VectorKey, Vec<f32>)>, Unavailable> {
+        if threads < 2 || documents.len() < 2 {
+            return self.embed(documents);
+        }
+        let (some, others) = documents.split_at(documents.len() / 2);
+        let (some, others) = in_parallel(|| self.embed(some), || self.embed(others));
+        let mut vectors = some?;
+        vectors.extend(others?);
+        Ok(vectors)
     }
 
     /// Stores vectors and uses them from now on. Older vectors of `tools` are kept, and a limited number of others.

@@ -41,6 +41,7 @@ mod meaning;
 #[cfg(unix)]
 mod draining;
 mod graphql;
+mod habits;
 mod headers_command;
 mod health;
 mod hostile_server;

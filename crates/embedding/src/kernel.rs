@@ -4,15 +4,16 @@
 //! little compared with the products, and nothing has to be unpacked before the first text.
 
 use crate::asset::widen_half;
-use crate::simd::{LANES, Lanes, Plain};
+use crate::simd::{Lanes, Plain, STEP};
 
 /// The largest activation. With the largest weights, the sum over the widest row still fits.
 const LARGEST: f32 = 1023.0;
 /// Number of inputs that share a multiplier in a matrix of 4 bits.
 pub(crate) const GROUP: usize = 32;
-/// Number of weight rows and tokens whose products are summed at once, as many as fit into the registers.
+/// Number of weight rows whose products are summed at once, each with [`Lanes::TOKENS`] tokens.
 const ROWS: usize = 4;
-const TOKENS: usize = 2;
+/// Number of parallel comparisons when the largest number of a token is searched.
+const LANES: usize = 8;
 
 /// A matrix stored by rows. A row computes one output.
 #[derive(Debug, Clone, Copy)]
@@ -178,15 +179,18 @@ impl<'a> Linear<'a> {
                 &self.units[first..first + rows],
                 &self.bias[first..first + rows],
             );
+            let mut products = [[0; ROWS]; 4];
             let tokens = input
                 .values
-                .chunks(TOKENS * width)
-                .zip(input.scales.chunks(TOKENS));
-            for ((values, scales), output) in tokens.zip(output.chunks_mut(TOKENS * outputs)) {
-                let products = match scales {
-                    [_, _] => sums::<L, TOKENS>(lanes, &panel, values, width),
-                    _ => [sums::<L, 1>(lanes, &panel, values, width)[0]; TOKENS],
-                };
+                .chunks(L::TOKENS * width)
+                .zip(input.scales.chunks(L::TOKENS));
+            for ((values, scales), output) in tokens.zip(output.chunks_mut(L::TOKENS * outputs)) {
+                match scales.len() {
+                    1 => sums::<L, 1>(lanes, &panel, values, width, &mut products),
+                    2 => sums::<L, 2>(lanes, &panel, values, width, &mut products),
+                    3 => sums::<L, 3>(lanes, &panel, values, width, &mut products),
+                    _ => sums::<L, 4>(lanes, &panel, values, width, &mut products),
+                }
                 for (token, scale) in scales.iter().enumerate() {
                     let output = &mut output[token * outputs + first..][..rows];
                     for row in 0..rows {
@@ -199,24 +203,25 @@ impl<'a> Linear<'a> {
     }
 }
 
-/// The dot products of `N` tokens with each row of the panel.
+/// Writes the dot products of `N` tokens with each row of the panel.
 #[inline(always)]
 fn sums<L: Lanes, const N: usize>(
     lanes: L,
     panel: &[i16],
     tokens: &[i16],
     width: usize,
-) -> [[i32; ROWS]; N] {
+    products: &mut [[i32; ROWS]; 4],
+) {
     let mut sums = [[lanes.zero(); ROWS]; N];
-    let mut rows: [&[[i16; LANES * 2]]; ROWS] = [&[]; ROWS];
+    let mut rows: [&[[i16; STEP]]; ROWS] = [&[]; ROWS];
     for row in 0..ROWS {
         rows[row] = steps(&panel[row * width..][..width]);
     }
-    let mut inputs: [&[[i16; LANES * 2]]; N] = [&[]; N];
+    let mut inputs: [&[[i16; STEP]]; N] = [&[]; N];
     for token in 0..N {
         inputs[token] = steps(&tokens[token * width..][..width]);
     }
-    for step in 0..width / (LANES * 2) {
+    for step in 0..width / STEP {
         for token in 0..N {
             for row in 0..ROWS {
                 sums[token][row] =
@@ -224,15 +229,13 @@ fn sums<L: Lanes, const N: usize>(
             }
         }
     }
-    let mut totals = [[0; ROWS]; N];
     for token in 0..N {
-        totals[token] = lanes.totals(sums[token]);
+        products[token] = lanes.totals(sums[token]);
     }
-    totals
 }
 
 #[inline(always)]
-fn steps(row: &[i16]) -> &[[i16; LANES * 2]] {
+fn steps(row: &[i16]) -> &[[i16; STEP]] {
     row.as_chunks().0
 }
 

@@ -1,7 +1,7 @@
 //! The similarity of a vector to many vectors that are stored as bytes.
 
 use crate::kernel::round;
-use crate::simd::{LANES, Lanes, Work, with_lanes};
+use crate::simd::{Lanes, STEP, Work, with_lanes};
 
 /// The products of `vector` with each row of `rows`, vectors of bytes of the same width. If all vectors have length 1,
 /// these are cosines up to the scale of the row.
@@ -32,11 +32,11 @@ struct Scan<'a> {
 impl Work for Scan<'_> {
     #[inline(always)]
     fn run<L: Lanes>(self, lanes: L) {
-        let steps = self.query.as_chunks::<{ LANES * 2 }>().0;
+        let steps = self.query.as_chunks::<STEP>().0;
         for rows in self.rows.chunks(4 * self.query.len()) {
             let mut sums = [lanes.zero(); 4];
             for (row, sum) in rows.chunks_exact(self.query.len()).zip(&mut sums) {
-                for (step, part) in steps.iter().zip(row.as_chunks::<{ LANES * 2 }>().0) {
+                for (step, part) in steps.iter().zip(row.as_chunks::<STEP>().0) {
                     *sum = lanes.multiply_add_bytes(*sum, step, part);
                 }
             }

@@ -13,6 +13,7 @@ use crate::catalog::{Catalog, Snapshot};
 use crate::config::SearchOptions;
 use crate::search::{Document, Error, Explanation, Fingerprint, Hit, Request, Search};
 use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
 use crate::tool::ServerName;
 
 /// Listings that arrive within this time are indexed together.
@@ -53,9 +54,14 @@ impl std::fmt::Debug for Index {
 
 impl Index {
     /// Creates a search without an index. The first index is built after the first call of `catalog_changed`.
-    pub(in crate::proxy) fn new(catalog: Arc<Catalog>, search: Search, tasks: Tasks) -> Arc<Self> {
+    pub(in crate::proxy) fn new(
+        catalog: Arc<Catalog>,
+        search: Search,
+        statistics: Arc<Statistics>,
+        tasks: Tasks,
+    ) -> Arc<Self> {
         let (built, search) = (watch::Sender::new(None), Arc::new(search));
-        let vectors = Vectors::new(catalog.clone(), search.clone(), tasks.clone());
+        let vectors = Vectors::new(catalog.clone(), search.clone(), statistics, tasks.clone());
         let index = Arc::new(Self {
             catalog,
             search,

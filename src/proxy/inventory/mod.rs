@@ -8,6 +8,7 @@ mod changes;
 mod configuration;
 mod document;
 mod findings;
+mod idle;
 mod index;
 mod known_extensions;
 mod listing;
@@ -60,6 +61,7 @@ use crate::events::Source;
 use crate::mcp::Others;
 use crate::notify::Notifier;
 use crate::shutdown::Tasks;
+use crate::statistics::Statistics;
 use crate::telemetry;
 use crate::tool::{ServerName, ToolName};
 use crate::upstream::Pool;
@@ -117,6 +119,7 @@ pub(super) struct Parts<'a> {
     pub(super) pool: Arc<Pool>,
     pub(super) catalog: Arc<Catalog>,
     pub(super) callers: Arc<Callers>,
+    pub(super) statistics: Arc<Statistics>,
     pub(super) directories: &'a Directories,
     pub(super) own_tools: fn(&Config) -> ServerTools,
     pub(super) events: Source,
@@ -132,6 +135,7 @@ impl Inventory {
             pool,
             catalog,
             callers,
+            statistics,
             directories,
             own_tools,
             events,
@@ -154,7 +158,7 @@ impl Inventory {
         pool.configure(&config);
         let inventory = Arc::new(Self {
             pool,
-            index: Index::new(catalog.clone(), search, tasks.clone()),
+            index: Index::new(catalog.clone(), search, statistics, tasks.clone()),
             catalog,
             lists,
             failures: Arc::new(Failures::new(cache)),

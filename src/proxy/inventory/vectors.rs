@@ -1,9 +1,10 @@
-//! Embeds every tool in the background, so that it can be found by meaning.
+//! Embeds every tool in the background, so that it can be found by meaning: first the tools of the servers that were called most.
 //!
 //! The work has a thread of its own with the lowest priority; a pool thread would keep that priority afterwards. The
 //! end of a run waits briefly for the thread to store its results; lost results are computed again next time.
 
-use std::collections::{HashMap, HashSet};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,16 +13,22 @@ use serde::Serialize;
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::document::document;
+use super::idle;
 use crate::catalog::{Catalog, Tool};
+use crate::day::Day;
 use crate::search::{Document, Search, VectorKey};
 use crate::shutdown::{Tasks, spawn_thread};
+use crate::statistics::{Statistics, Tally};
 
 /// The delay before the work starts, so that startup and the first search go first.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The interval of checks for progress when another process does the work.
 const ELSEWHERE: Duration = Duration::from_secs(3);
-/// The number of tools that are embedded together. The work can stop between two batches.
+/// The number of tools that are embedded together, and twice as many if the machine has a core to spare. The work can stop between
+/// two batches.
 const BATCH: usize = 8;
+/// The days of which calls count for the order of the servers.
+const USED: u32 = 30;
 /// The longest time for which vectors are in memory only; the first ones are used sooner.
 const FIRST_KEPT: Duration = Duration::from_secs(2);
 const KEPT: Duration = Duration::from_secs(10);
@@ -52,6 +59,7 @@ impl fmt::Display for Coverage {
 pub(in crate::proxy) struct Vectors {
     catalog: Arc<Catalog>,
     search: Arc<Search>,
+    statistics: Arc<Statistics>,
     wanted: Notify,
     coverage: watch::Sender<Option<Coverage>>,
     tasks: Tasks,
@@ -69,12 +77,14 @@ impl Vectors {
     pub(in crate::proxy) fn new(
         catalog: Arc<Catalog>,
         search: Arc<Search>,
+        statistics: Arc<Statistics>,
         tasks: Tasks,
     ) -> Arc<Self> {
         let coverage = watch::Sender::new(None);
         let vectors = Arc::new(Self {
             catalog,
             search,
+            statistics,
             wanted: Notify::new(),
             coverage,
             tasks,
@@ -192,7 +202,13 @@ impl Vectors {
             return Round::Elsewhere;
         };
         // Checked again: another process may have just computed them.
-        let lacking: Vec<Tool> = self.lacking().into_values().collect();
+        let mut lacking: Vec<Tool> = self.lacking().into_values().collect();
+        let calls = self.calls();
+        lacking.sort_by_cached_key(|tool| {
+            let name = tool.qualified_name();
+            let calls = calls.get(name.server.as_str()).copied().unwrap_or_default();
+            (Reverse(calls), name.server, name.tool)
+        });
         let all: HashSet<VectorKey> = self
             .catalog
             .snapshot()
@@ -206,13 +222,17 @@ impl Vectors {
             tools: all.len(),
             embedded: all.len() - lacking.len().min(all.len()),
         };
-        for batch in lacking.chunks(BATCH) {
+        let mut waiting = &lacking[..];
+        while !waiting.is_empty() {
+            let threads = if idle::has_spare_core() { 2 } else { 1 };
+            let (batch, others) = waiting.split_at(waiting.len().min(threads * BATCH));
+            waiting = others;
             if self.tasks.stop().is_cancelled() {
                 break;
             }
             let start = Instant::now();
             let documents: Vec<Document> = batch.iter().filter_map(document).collect();
-            match embedding.embed(&documents) {
+            match embedding.embed_by(threads, &documents) {
                 Ok(vectors) => made.extend(vectors),
                 Err(error) => {
                     tracing::warn!(%error, "tools are found by their words alone");
@@ -233,6 +253,21 @@ impl Vectors {
         }
         self.report(coverage);
         Round::Done
+    }
+
+    /// The calls of each server in the last weeks; none if the statistics cannot be read.
+    fn calls(&self) -> HashMap<String, u64> {
+        let history = self.statistics.history(Some(Day::today().minus(USED)));
+        let history = history.inspect_err(|error| {
+            tracing::debug!(%error, "tools are embedded in the order of their names");
+        });
+        let tools = history.unwrap_or_default().total().tools;
+        let calls =
+            |tools: BTreeMap<String, Tally>| tools.values().map(|tally| tally.calls).sum::<u64>();
+        tools
+            .into_iter()
+            .map(|(server, tools)| (server, calls(tools)))
+            .collect()
     }
 
     fn report(&self, coverage: Coverage) {

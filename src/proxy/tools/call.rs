@@ -214,6 +214,9 @@ impl Tools {
                 }
             }
         };
+        if context.is_some() {
+            self.note_call(view, &tool, &reply);
+        }
         Ok(CallOutcome {
             tool: Some(tool),
             reply,

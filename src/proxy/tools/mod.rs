@@ -8,6 +8,7 @@ mod direct;
 mod execute;
 mod find;
 mod folder;
+mod habits;
 pub(in crate::proxy) mod listable;
 mod portable;
 mod reranking;
@@ -41,6 +42,7 @@ use crate::config::{Config, Environment};
 use crate::limits::Limits;
 use crate::mcp::Object;
 use crate::scripts::Running;
+use crate::search::Habits;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::tool::tokens_of;
@@ -56,6 +58,7 @@ pub(crate) struct Tools {
     answers: Arc<Answers>,
     schemas: Schemas,
     reranking: Reranking,
+    habits: Arc<Habits>,
     direct_names: DirectNames,
     listables: Listables,
     refused_skills: RefusedSkills,
@@ -77,6 +80,7 @@ pub(super) struct Parts<'a> {
     pub(super) relay: Arc<Relay>,
     pub(super) answers: Arc<Answers>,
     pub(super) statistics: Arc<Statistics>,
+    pub(super) habits: Arc<Habits>,
     pub(super) scripts: Arc<crate::scripts::Figures>,
     pub(super) directories: &'a Directories,
     pub(super) variables: Environment,
@@ -96,6 +100,7 @@ impl Tools {
             relay,
             answers,
             statistics,
+            habits,
             scripts,
             directories,
             variables,
@@ -106,6 +111,7 @@ impl Tools {
         Self {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
+            habits,
             direct_names: DirectNames::default(),
             listables: Listables::default(),
             refused_skills: RefusedSkills::default(),

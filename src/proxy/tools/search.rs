@@ -78,6 +78,7 @@ impl Tools {
         let hits = self
             .hits(view, &snapshot, query, limit, server.as_deref())
             .await?;
+        self.note_search(view, query, &hits);
         let found = self.render(&snapshot, &hits);
         let missing = self.missing(view, &snapshot, server.as_deref());
         let is_blind = !missing.is_empty()
@@ -134,7 +135,7 @@ impl Tools {
             server: server.as_deref(),
             without: &without,
         };
-        let mut explanation = self.inventory.index().explain(&request).await?;
+        let mut explanation = self.local_explanation(view, &request).await?;
         if let Some(reranker) = reranker {
             let local: Vec<Explained> = match explanation.fits {
                 true => explanation.hits.clone(),
@@ -153,7 +154,7 @@ impl Tools {
                         query: words,
                         ..request
                     };
-                    let found = self.inventory.index().explain(&request).await?;
+                    let found = self.local_explanation(view, &request).await?;
                     more = found.hits;
                     more.retain(|it| found.fits && !is_among(&hits, &it.hit));
                     explanation.words_of_model.clone_from(&ranking.words);
@@ -188,13 +189,13 @@ impl Tools {
             without: &without,
         };
         let Some(reranker) = self.reranking.reranker(view).await else {
-            return self.inventory.index().search(&request).await;
+            return self.local_hits(view, &request).await;
         };
         let request = Request {
             limit: limit.max(CANDIDATES),
             ..request
         };
-        let hits = self.inventory.index().search(&request).await?;
+        let hits = self.local_hits(view, &request).await?;
         let Some(ranking) = self.ranking(&reranker, snapshot, query, &hits).await else {
             return Ok(hits.iter().take(limit).cloned().collect());
         };
@@ -204,7 +205,7 @@ impl Tools {
                 query: words,
                 ..request
             };
-            more = self.inventory.index().search(&request).await?.to_vec();
+            more = self.local_hits(view, &request).await?.to_vec();
             more.retain(|hit| !is_among(&hits, hit));
         }
         let ordered = ranking.ordered(&hits, &more);

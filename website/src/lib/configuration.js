@@ -42,6 +42,8 @@ export function fromForm(servers, general) {
       call_timeout: general.call_timeout,
       results: filled({ budget: general.budget === '' ? undefined : Number(general.budget), form: general.form }),
       scripts: filled({ allow: general.scripts }),
+      // `false` is a choice here, which `filled` would leave out.
+      search: general.learn ? { learn: general.learn === 'true' } : undefined,
       management: general.management,
       surface: general.surface,
       show: lines(general.show),

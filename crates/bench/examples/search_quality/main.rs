@@ -10,8 +10,12 @@
 //! whether the set's own tools are still ranked as well, since no label knows the others. `--others N` takes up to that many instead.
 //!
 //! How often a search says that nothing fits is measured over each set, and with `--with` over each set and the others.
-//! `--quality-only` leaves that out, and the times; `--no-speed` the times alone.
+//! `--quality-only` leaves that out, and the times; `--no-speed` the times alone. `--habits` measures only what learning from calls
+//! changes (`habits.rs`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a report")]
+
+mod corpus;
+mod habits;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
@@ -19,51 +23,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use std::sync::Arc;
-
-use anyhow::Context as _;
-use mcpzip::internals::search::{
-    Bundled, Document, Explained, Fingerprint, Hit, Request, Search, VectorKey,
-};
-use mcpzip::internals::tool::{Definition, ServerName, ToolHash, ToolName};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use corpus::{Label, Query, fingerprint, names, open, read_corpus, read_listed, read_queries};
+use mcpzip::internals::search::{Document, Explained, Hit, Request, Search};
+use mcpzip::internals::tool::ToolHash;
 
 const LIMIT: usize = 20;
 const ROUNDS: usize = 10;
 const MOST_OTHERS: usize = 1_000;
-
-#[derive(Deserialize)]
-struct Server {
-    server: String,
-    tools: Vec<Box<RawValue>>,
-}
-
-/// A tool as `mcpzip tools --json --schemas` prints it.
-#[derive(Deserialize)]
-struct Listed {
-    server: String,
-    definition: Box<RawValue>,
-}
-
-#[derive(Deserialize, Clone)]
-struct Query {
-    id: String,
-    query: String,
-    kind: String,
-    #[serde(default = "one")]
-    n_intents: usize,
-    relevant: Vec<Label>,
-}
-
-#[derive(Deserialize, Clone)]
-struct Label {
-    server: String,
-    tool: String,
-    grade: u32,
-    #[serde(default = "first_intent")]
-    intents: Vec<usize>,
-}
 
 /// The measures of one query, or the means of many: S@1, S@5, R@5, MRR@10 and nDCG@10. AllI@5 exists only for queries
 /// with several needs.
@@ -77,20 +43,12 @@ struct Measures {
     all_5: Option<f64>,
 }
 
-fn one() -> usize {
-    1
-}
-
-fn first_intent() -> Vec<usize> {
-    vec![0]
-}
-
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some(bench) = arguments.first().map(PathBuf::from) else {
         anyhow::bail!(
             "usage: search_quality BENCH [--runs DIRECTORY] [--cache DIRECTORY] [--with FILE] [--others N] \
-             [--quality-only] [--no-speed]"
+             [--quality-only] [--no-speed] [--habits]"
         );
     };
     let option = |name: &str| {
@@ -119,6 +77,13 @@ fn main() -> anyhow::Result<()> {
             bench.join("dev/public/mcpproxy/queries.jsonl"),
         ),
     ];
+    if arguments.iter().any(|argument| argument == "--habits") {
+        for (name, corpus, queries) in &sets {
+            let (corpus, queries) = (read_corpus(corpus)?, read_queries(queries)?);
+            habits::report(name, &corpus, &queries, cache.as_deref())?;
+        }
+        return Ok(());
+    }
     println!(
         "{:24} {:>5} {:>6} {:>6} {:>6} {:>6} {:>7}  95 % of nDCG  AllI@5",
         "set", "n", "S@1", "S@5", "R@5", "MRR", "nDCG@10"
@@ -186,11 +151,6 @@ fn main() -> anyhow::Result<()> {
         &read_corpus(&sets[0].1)?,
         &read_queries(&dev)?,
     )
-}
-
-/// The server and the name of a tool.
-fn names(document: &Document) -> (&str, &str) {
-    (document.server.as_str(), document.tool.as_str())
 }
 
 /// Prints the measures of a set. Of the hits, only those in `kept` count, if it is given.
@@ -262,8 +222,8 @@ fn quality(
 
 /// Queries that no tool of the benchmark serves: those that the threshold was chosen with, and others.
 const HOPELESS: [(&str, &str); 2] = [
-    ("chosen with", include_str!("nothing_fits.txt")),
-    ("held out", include_str!("nothing_fits_held_out.txt")),
+    ("chosen with", include_str!("../nothing_fits.txt")),
+    ("held out", include_str!("../nothing_fits_held_out.txt")),
 ];
 
 /// How often a search says that nothing fits, for queries that no tool serves and for queries that one does.
@@ -333,46 +293,6 @@ fn nothing_fits(
     println!(
         "nothing fits: said of {lost} of {served} queries that one of the first five hits serves"
     );
-    Ok(())
-}
-
-/// An index of a corpus with a vector for every tool.
-fn open(corpus: &[Document], cache: Option<&Path>) -> anyhow::Result<Search> {
-    let search = Search::new(cache.map(Path::to_owned)).with_embedder(Arc::new(Bundled::default()));
-    let fingerprint = fingerprint(corpus);
-    if !search.open(&fingerprint)? {
-        search.rebuild(&fingerprint, corpus)?;
-    }
-    embed(&search, corpus)?;
-    Ok(search)
-}
-
-/// Computes the vectors that the cache does not have.
-fn embed(search: &Search, corpus: &[Document]) -> anyhow::Result<()> {
-    let keys: HashSet<VectorKey> = corpus
-        .iter()
-        .map(|d| VectorKey::of(&d.server, d.hash))
-        .collect();
-    let lacking = search.without_vector(&keys);
-    let embedding = search.begin_embedding().context("another process embeds")?;
-    let documents: Vec<Document> = corpus
-        .iter()
-        .filter(|d| lacking.contains(&VectorKey::of(&d.server, d.hash)))
-        .cloned()
-        .collect();
-    let mut vectors = HashMap::new();
-    let start = Instant::now();
-    for some in documents.chunks(8) {
-        vectors.extend(embedding.embed(some)?);
-    }
-    if !documents.is_empty() {
-        eprintln!(
-            "{} tools embedded in {:.1} s",
-            documents.len(),
-            start.elapsed().as_secs_f64()
-        );
-        embedding.keep(&vectors, &keys);
-    }
     Ok(())
 }
 
@@ -541,7 +461,7 @@ fn speed(scale: &[Document], fill: &[Document], queries: &[Query]) -> anyhow::Re
     corpus[0].hash = ToolHash::of(b"changed");
     corpus[0].description.push_str(" Changed.");
     let start = Instant::now();
-    search.rebuild(&self::fingerprint(&corpus), &corpus)?;
+    search.rebuild(&corpus::fingerprint(&corpus), &corpus)?;
     println!("{:24} {:8.1} ms", "one tool changed", ms(start.elapsed()));
     Ok(())
 }
@@ -572,63 +492,4 @@ fn size(directory: &Path) -> anyhow::Result<u64> {
                 metadata.len()
             })
     })
-}
-
-fn fingerprint(corpus: &[Document]) -> Fingerprint {
-    Fingerprint::of(
-        corpus
-            .iter()
-            .map(|document| (&document.server, &document.tool, document.hash)),
-    )
-}
-
-fn read_corpus(path: &Path) -> anyhow::Result<Vec<Document>> {
-    let servers: Vec<Server> = serde_json::from_str(&fs::read_to_string(path)?)?;
-    let mut documents = Vec::new();
-    for Server { server, tools } in &servers {
-        let server = ServerName::new(server)?;
-        for raw in tools {
-            let Ok(definition) = Definition::parse(raw) else {
-                continue;
-            };
-            documents.push(document(&server, raw, definition));
-        }
-    }
-    Ok(documents)
-}
-
-/// At most `most` of the tools that `mcpzip tools NAME --json --schemas` printed, in an order that does not follow the list.
-fn read_listed(path: &Path, most: usize) -> anyhow::Result<Vec<Document>> {
-    let mut listed: Vec<Listed> = serde_json::from_str(&fs::read_to_string(path)?)?;
-    listed.sort_by_key(|tool| ToolHash::of(tool.definition.get().as_bytes()));
-    let mut documents = Vec::new();
-    for tool in listed.iter().take(most) {
-        let server = ServerName::new(&tool.server)?;
-        let definition = Definition::parse(&tool.definition)
-            .map_err(|error| anyhow::anyhow!("{}: {error}", tool.server))?;
-        documents.push(document(&server, &tool.definition, definition));
-    }
-    Ok(documents)
-}
-
-fn document(server: &ServerName, raw: &RawValue, definition: Definition<'_>) -> Document {
-    Document {
-        server: server.clone(),
-        tool: ToolName::clone(&definition.name),
-        hash: ToolHash::of(raw.get().as_bytes()),
-        title: definition.title,
-        description: definition.description,
-        parameters: definition
-            .parameters
-            .into_iter()
-            .map(|p| (p.name, p.description))
-            .collect(),
-    }
-}
-
-fn read_queries(path: &Path) -> anyhow::Result<Vec<Query>> {
-    Ok(fs::read_to_string(path)?
-        .lines()
-        .map(serde_json::from_str)
-        .collect::<Result<_, _>>()?)
 }
