@@ -47,6 +47,10 @@ impl Replicas {
         if is_taken {
             return Ok(response.map(|body| Answer::new(body, death)));
         }
+        // A replica whose connections are all in use refuses a new one before it knows whose it is.
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            return Err(Unreachable::Busy);
+        }
         if self.misled.lock().insert(replica.to_owned()) {
             tracing::warn!(
                 replica,
