@@ -84,10 +84,7 @@ impl Replicas {
                     return;
                 };
                 match &notice {
-                    Notice::Changed { session } if topic == "ended" => {
-                        self.known.lock().end(session);
-                        notice
-                    }
+                    // An end, too, is believed if the store has it.
                     Notice::Changed { session } => {
                         let is_followed = self.known.lock().changes.contains_key(session);
                         match is_followed {

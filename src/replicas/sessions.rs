@@ -34,7 +34,7 @@ pub(super) struct Followed {
 }
 
 impl Known {
-    pub(super) fn end(&mut self, session: &str) {
+    fn end(&mut self, session: &str) {
         self.changes.remove(session);
         self.streams.remove(session);
         if self.ended.len() >= MOST {
@@ -149,13 +149,24 @@ impl Replicas {
             rest.remove(session.as_str());
             match has_ended {
                 true => known.end(&session),
-                false => known.take(&session, Change::parse(&body), since),
+                false => known.take(&session, self.opened(&session, &body), since),
             }
         }
         for session in rest {
             known.take(session, Change::default(), since);
         }
         Ok(count)
+    }
+
+    /// A change as the store has it, sealed: it has addresses of resources.
+    fn opened(&self, session: &str, sealed: &[u8]) -> Change {
+        match self.keys.open(&context(session), sealed) {
+            Some(body) => Change::parse(&body),
+            None => {
+                tracing::warn!("a session in the store was sealed with another key");
+                Change::default()
+            }
+        }
     }
 
     /// Changes a session in the store, and tells the other replicas.
@@ -176,11 +187,13 @@ impl Replicas {
                 return Err(Unavailable("the session has ended".to_owned()));
             }
             let body = before.as_ref().map(|(body, _)| body.clone());
-            let mut change = body.as_deref().map(Change::parse).unwrap_or_default();
+            let opened = body.as_deref().map(|body| self.opened(session, body));
+            let mut change = opened.unwrap_or_default();
             edit(&mut change);
+            let sealed = self.keys.seal(&context(session), &change.to_json());
             let written = self
                 .backing
-                .write_session((owner, session.to_owned()), body, change.to_json(), expires)
+                .write_session((owner, session.to_owned()), body, sealed, expires)
                 .await?;
             if written {
                 let since = Instant::now();
@@ -211,6 +224,11 @@ impl Replicas {
         self.tell_and_wait("ended", session).await;
         Ok(())
     }
+}
+
+/// The context in which the changes of a session are sealed.
+fn context(session: &str) -> Vec<u8> {
+    format!("session\0{session}").into_bytes()
 }
 
 #[cfg(test)]
