@@ -1,4 +1,4 @@
-//! Leases by which something is at one replica at a time: the process of a server, and the turn to list a server.
+//! Leases by which something is at one replica at a time: the process of a server, and the turns to list a server and to embed tools.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,14 +8,17 @@ use super::{Home, Place, Replicas, Unavailable};
 /// How long a replica is the home of a server, unless it prolongs that.
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
 
-/// The owner of the leases by which replicas list servers one after another, and how long one waits for another.
-const LISTING: &[u8] = b"listing";
+/// The owner of the leases by which replicas do something one after another: they list a server, and embed tools.
+const TURN: &[u8] = b"turn";
+const EMBEDDING: &str = "embedding";
+
+/// How long a replica waits for another one that lists the server.
 const LISTED_MEANWHILE: Duration = Duration::from_secs(5);
 
 /// The pause between two attempts to get a turn.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The turn to list a server, while other replicas do not. Without its end, the lease ends after its time.
+/// The turn to do something while other replicas do not. Without its end, the lease ends after its time.
 #[derive(Debug)]
 pub(crate) struct Turn {
     replicas: Arc<Replicas>,
@@ -24,7 +27,15 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Lets others list the server.
+    /// Prolongs it.
+    pub(crate) async fn keep(&self) {
+        let lease = (self.place.clone(), self.fence);
+        if let Err(error) = self.replicas.keep_homes(vec![lease]).await {
+            tracing::debug!(%error, "a turn is not prolonged");
+        }
+    }
+
+    /// Lets others have it.
     pub(crate) async fn end(self) {
         let left = self.replicas.leave_home(self.place, self.fence, true);
         if let Err(error) = left.await {
@@ -68,28 +79,39 @@ impl Replicas {
 
     /// Waits until no other replica lists the server with this name and entry, but not for long. Others wait until the turn has ended.
     pub(crate) async fn listing_turn(self: &Arc<Self>, name: String) -> Option<Turn> {
-        let place = Place {
-            owner: LISTING.to_vec(),
-            name,
-        };
         let until = tokio::time::Instant::now() + LISTED_MEANWHILE;
         loop {
-            match self.take_home(place.clone()).await {
-                Ok(home) if home.is_new => {
-                    return Some(Turn {
-                        replicas: self.clone(),
-                        place,
-                        fence: home.fence,
-                    });
+            match self.turn(name.clone()).await {
+                Ok(Some(turn)) => return Some(turn),
+                Ok(None) if tokio::time::Instant::now() < until => {
+                    tokio::time::sleep(PAUSE).await;
                 }
-                Ok(_) if tokio::time::Instant::now() < until => tokio::time::sleep(PAUSE).await,
                 // It only spares the server, so a listing never depends on it.
-                Ok(_) => return None,
+                Ok(None) => return None,
                 Err(error) => {
                     tracing::debug!(%error, "listing without a turn");
                     return None;
                 }
             }
         }
+    }
+
+    /// The turn to embed tools; `None` if another replica has it.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(crate) async fn embedding_turn(self: &Arc<Self>) -> Result<Option<Turn>, Unavailable> {
+        self.turn(EMBEDDING.to_owned()).await
+    }
+
+    async fn turn(self: &Arc<Self>, name: String) -> Result<Option<Turn>, Unavailable> {
+        let owner = TURN.to_vec();
+        let place = Place { owner, name };
+        let home = self.take_home(place.clone()).await?;
+        Ok(home.is_new.then(|| Turn {
+            replicas: self.clone(),
+            place,
+            fence: home.fence,
+        }))
     }
 }

@@ -34,6 +34,7 @@ pub(crate) use change::Change;
 pub(crate) use client::ClientOfReplica;
 pub(crate) use following::Notice;
 use following::follow;
+pub(crate) use leases::Turn;
 use letter::Taken;
 pub(crate) use letter::{Content, Tunnel};
 use peers::Peers;

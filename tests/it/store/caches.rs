@@ -70,3 +70,51 @@ fn a_replica_that_starts_finds_the_lists_of_another() {
     let found = said(gateway.modern("tools/call", query).by(&anna));
     assert!(found.contains("git__log"), "{found}");
 }
+
+/// It is open which of two replicas works. The other one takes the vectors.
+#[cfg(feature = "semantic")]
+#[test]
+fn one_replica_embeds_the_tools_for_all() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let open = || {
+        let setup = replica(&database).setting("search", serde_json::json!({ "semantic": true }));
+        setup.log_level("debug")
+    };
+    let (here, there) = (open(), open());
+    let gateways = [here.serve(&[]), there.serve(&[])];
+    let anna = token(&here, &["anna", "--role", "dev"]);
+    for gateway in &gateways {
+        assert_eq!(execute(gateway, "git__log", &anna), "200 the log");
+    }
+    let has_vectors = |setup: &crate::support::Setup| {
+        let directory = setup.cache_path().join("search/vectors/v1");
+        let files = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
+        names.any(|name| name.ends_with(".vectors"))
+    };
+    until("both to have the vectors", || {
+        (has_vectors(&here) && has_vectors(&there)).then_some(())
+    });
+    // Each of the four tools once, by either of them.
+    let embedded = |setup: &crate::support::Setup| {
+        let log = fs::read_to_string(setup.home().path("state/logs/mcpzip.log")).unwrap();
+        let lines = log
+            .lines()
+            .filter(|line| line.contains("tools are embedded"));
+        let counts = lines.map(|line| {
+            let count = line.split("tools=").nth(1).expect(line);
+            let end = count.find(|c: char| !c.is_ascii_digit());
+            count[..end.unwrap_or(count.len())]
+                .parse::<usize>()
+                .unwrap()
+        });
+        counts.sum::<usize>()
+    };
+    until("all tools to be embedded", || {
+        (embedded(&here) + embedded(&there) >= 4).then_some(())
+    });
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(embedded(&here) + embedded(&there), 4);
+}
