@@ -123,7 +123,7 @@ impl Shipping {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// Why the store takes no lines now, if it does not.
+    /// The reason why the store takes no lines now, if it does not.
     pub(crate) fn fault(&self) -> Option<String> {
         self.progress.borrow().fault.clone()
     }

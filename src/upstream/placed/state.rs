@@ -1,4 +1,4 @@
-//! What passes between the connections to a process and the process: who gets what, and which calls wait for their turn.
+//! Decides which connection gets a message of the process, what the process gets, and which calls wait for their turn.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 

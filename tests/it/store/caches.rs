@@ -88,33 +88,32 @@ fn one_replica_embeds_the_tools_for_all() {
     for gateway in &gateways {
         assert_eq!(execute(gateway, "git__log", &anna), "200 the log");
     }
-    let has_vectors = |setup: &crate::support::Setup| {
+    // The number of vectors in the file of a replica, if it has one.
+    let vectors = |setup: &crate::support::Setup| {
         let directory = setup.cache_path().join("search/vectors/v1");
         let files = fs::read_dir(directory).into_iter().flatten().flatten();
-        let mut names = files.map(|file| file.file_name().to_string_lossy().into_owned());
-        names.any(|name| name.ends_with(".vectors"))
+        let mut paths = files.map(|file| file.path());
+        let path = paths.find(|path| path.extension().is_some_and(|end| end == "vectors"))?;
+        let bytes = fs::read(path).ok()?;
+        Some(u32::from_le_bytes(*bytes[12..].first_chunk()?))
     };
-    until("both to have the vectors", || {
-        (has_vectors(&here) && has_vectors(&there)).then_some(())
-    });
-    // Each of the four tools once, by either of them.
     let embedded = |setup: &crate::support::Setup| {
         let log = fs::read_to_string(setup.home().path("state/logs/mcpzip.log")).unwrap();
-        let lines = log
-            .lines()
-            .filter(|line| line.contains("tools are embedded"));
-        let counts = lines.map(|line| {
-            let count = line.split("tools=").nth(1).expect(line);
-            let end = count.find(|c: char| !c.is_ascii_digit());
-            count[..end.unwrap_or(count.len())]
-                .parse::<usize>()
-                .unwrap()
+        let parts = log.split("tools are embedded tools=").skip(1);
+        let counts = parts.map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit());
+            rest[..end.unwrap_or(rest.len())].parse::<u32>().unwrap()
         });
-        counts.sum::<usize>()
+        counts.sum::<u32>()
     };
-    until("all tools to be embedded", || {
-        (embedded(&here) + embedded(&there) >= 4).then_some(())
+    let count = until("both to have the vectors of all tools", || {
+        let (first, second) = (vectors(&here)?, vectors(&there)?);
+        (first == second && first >= 4).then_some(first)
     });
     std::thread::sleep(std::time::Duration::from_secs(4));
-    assert_eq!(embedded(&here) + embedded(&there), 4);
+    assert_eq!(
+        embedded(&here) + embedded(&there),
+        count,
+        "each of them once"
+    );
 }
