@@ -16,6 +16,7 @@ use sha2::{Digest as _, Sha256};
 use crate::catalog;
 use crate::config::{Config, Environment, Paths};
 use crate::files;
+use crate::proxy::VectorFiles;
 use crate::search;
 use crate::shutdown::Tasks;
 use crate::store::{Item, ItemKind, Records};
@@ -74,6 +75,38 @@ pub(crate) fn take_caches(paths: &Paths, environment: &Environment) {
                 }
             }
         }
+    }
+}
+
+/// The files of vectors of a cache.
+#[derive(Debug)]
+pub(super) struct SharedVectors {
+    pub(super) directory: PathBuf,
+    pub(super) store: Arc<dyn Records>,
+}
+
+impl SharedVectors {
+    fn cache(&self) -> Cache<'_> {
+        Cache {
+            directory: &self.directory,
+            store: self.store.as_ref(),
+        }
+    }
+}
+
+impl VectorFiles for SharedVectors {
+    fn take(&self) {
+        let names = self.store.keys_of(ItemKind::Vectors).unwrap_or_default();
+        for name in names {
+            if let Err(error) = self.cache().take(&(ItemKind::Vectors, name)) {
+                tracing::debug!(%error, "vectors are not taken from the store");
+            }
+        }
+    }
+
+    fn put(&self) {
+        let cache = self.cache();
+        cache.put_changed_of(ItemKind::Vectors, VECTORS, &mut Known::default());
     }
 }
 
@@ -147,18 +180,22 @@ impl Cache<'_> {
     /// Puts the files into the store that have changed since the last look.
     fn put_changed(&self, known: &mut Known) {
         for (kind, end) in [(ItemKind::Lists, LISTS), (ItemKind::Vectors, VECTORS)] {
-            // A folder that is not there has no files.
-            let files = fs::read_dir(self.folder(kind)).into_iter().flatten();
-            for file in files.flatten() {
-                let name = file.file_name().to_string_lossy().into_owned();
-                if name.ends_with(end)
-                    && !name.contains('+')
-                    && let Err(error) = self.put(&file.path(), (kind, name), known)
-                {
-                    tracing::debug!(%error, "a file of the cache is not put into the store");
-                    if self.store.fault().is_some() {
-                        return;
-                    }
+            self.put_changed_of(kind, end, known);
+        }
+    }
+
+    fn put_changed_of(&self, kind: ItemKind, end: &str, known: &mut Known) {
+        // A folder that is not there has no files.
+        let files = fs::read_dir(self.folder(kind)).into_iter().flatten();
+        for file in files.flatten() {
+            let name = file.file_name().to_string_lossy().into_owned();
+            if name.ends_with(end)
+                && !name.contains('+')
+                && let Err(error) = self.put(&file.path(), (kind, name), known)
+            {
+                tracing::debug!(%error, "a file of the cache is not put into the store");
+                if self.store.fault().is_some() {
+                    return;
                 }
             }
         }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::App;
-use super::caching::share_caches;
+use super::caching::{SharedVectors, share_caches};
 use crate::audit::{self, Outcome, Shipping};
 use crate::proxy::{ProcessMetric, ProcessMetrics, Proxy};
 use crate::shutdown::Tasks;
@@ -26,6 +26,10 @@ impl App {
         self.tasks
             .spawn(audit::ship(directories, shipping.clone(), tasks));
         let cache = self.paths.cache_dir.clone();
+        self.proxy.inventory.share_vectors(Arc::new(SharedVectors {
+            directory: cache.clone(),
+            store: store.clone(),
+        }));
         let share = share_caches(cache, store.clone(), self.tasks.clone());
         self.tasks.spawn(share);
         let follow = follow(store.clone(), self.proxy.clone(), self.tasks.clone());
@@ -59,9 +63,15 @@ async fn follow(store: Arc<dyn Records>, proxy: Arc<Proxy>, tasks: Tasks) {
             () = tokio::time::sleep(LOOK) => {}
             () = tasks.stopped() => return,
         }
-        match (store.fault(), is_down) {
-            (Some(fault), false) => {
-                let detail = format!("the store does not answer: {fault}");
+        let log = proxy.shipping().and_then(|shipping| shipping.fault());
+        let fault = match (store.fault(), log) {
+            (Some(fault), _) => Some(format!("the store does not answer: {fault}")),
+            (None, log) => {
+                log.map(|fault| format!("the store takes no lines of the audit log: {fault}"))
+            }
+        };
+        match (fault, is_down) {
+            (Some(detail), false) => {
                 proxy.note_store(Outcome::Failed, &detail);
                 is_down = true;
             }

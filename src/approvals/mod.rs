@@ -29,8 +29,12 @@ pub(crate) use watch::Watch;
 /// The time for which a question or a decision is valid, in seconds.
 pub(crate) const LIFE: u64 = 10 * 60;
 
-/// The maximum number of questions of one session, of all, and of all at several replicas.
+/// How far the clocks of two replicas may be apart, in seconds.
+const TOLERANCE: u64 = 60;
+
+/// The maximum number of questions of one session, of one person, of all, and of all at several replicas.
 const MOST_OF_ONE: usize = 16;
+const MOST_OF_PERSON: usize = 64;
 const MOST: usize = 128;
 const MOST_OF_REPLICAS: usize = 1024;
 
@@ -202,10 +206,10 @@ impl Question {
     #[must_use]
     pub(crate) fn remaining(&self) -> u64 {
         let since = self.decision.as_ref().map_or(self.asked, |made| made.time);
-        // After the clock was set back, the time cannot be known.
-        now()
+        // Another replica's clock may be ahead. After the clock was set back, the time cannot be known.
+        (now() + TOLERANCE)
             .checked_sub(since)
-            .map_or(0, |age| LIFE.saturating_sub(age))
+            .map_or(0, |age| LIFE.saturating_sub(age.saturating_sub(TOLERANCE)))
     }
 
     fn state(&self) -> State {
@@ -267,10 +271,17 @@ impl Approvals {
             // Decided questions do not count.
             let waiting = known.iter().filter(|one| one.state() == State::Pending);
             let all = waiting.clone().count();
+            let of_person = waiting
+                .clone()
+                .filter(|one| one.person.is_some() && one.person == question.person)
+                .count();
             let own = waiting.filter(|one| one.session == question.session);
             let own = own.count();
             if own >= MOST_OF_ONE {
                 return Err(Error::TooMany(format!("{own} calls of this session")));
+            }
+            if of_person >= MOST_OF_PERSON {
+                return Err(Error::TooMany(format!("{of_person} calls of this person")));
             }
             if all >= most {
                 return Err(Error::TooMany(format!("{all} calls")));
@@ -474,7 +485,7 @@ mod tests {
     fn questions_and_decisions_expire() {
         let directory = tempfile::tempdir().unwrap();
         let approvals = Approvals::below(directory.path());
-        for (shift, is_allowed) in [(-601, None), (-601, Some(true)), (3600, Some(true))] {
+        for (shift, is_allowed) in [(-601, None), (-601, Some(true)), (90, Some(true))] {
             let mut old = question("a", "{}");
             let time = now().saturating_add_signed(shift);
             old.asked = time;
@@ -490,6 +501,40 @@ mod tests {
             assert_eq!(approvals.pending().unwrap(), []);
             assert!(!place.join(format!("{}.json", old.id)).exists());
         }
+    }
+
+    /// Replicas have clocks of their own.
+    #[test]
+    fn a_question_of_a_clock_that_is_ahead_is_valid() {
+        let directory = tempfile::tempdir().unwrap();
+        let approvals = Approvals::below(directory.path());
+        let mut early = question("a", "{}");
+        early.asked = now() + 30;
+        approvals.ask(&early).unwrap();
+        assert_eq!(approvals.pending().unwrap().len(), 1);
+        approvals.decide(&early.id, true).unwrap();
+        assert_eq!(approvals.take(&early.id).unwrap(), State::Allowed);
+    }
+
+    #[test]
+    fn one_person_leaves_room_for_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let approvals = Approvals::below(directory.path());
+        let asks = |session: &str, number: usize, person: &str| {
+            let mut asked = question(session, &number.to_string());
+            asked.person = Some(person.to_owned());
+            approvals.ask(&asked)
+        };
+        for number in 0..MOST_OF_PERSON {
+            let session = (number / MOST_OF_ONE).to_string();
+            asks(&session, number, "anna").unwrap();
+        }
+        let refused = asks("another", 0, "anna").unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "64 calls of this person wait for approval already"
+        );
+        asks("hers", 0, "bo").unwrap();
     }
 
     #[test]

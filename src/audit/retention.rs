@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::Directories;
 use super::chain::{self, Dropped, Link, Segment};
+use super::{Directories, shipping};
 use crate::config::AuditOptions;
 use crate::day::Day;
 
@@ -42,6 +42,14 @@ pub(super) fn sweep(
             break;
         }
         total -= file.bytes;
+        let unsent = shipping::unsent(directories, &file.chain, &file.path, file.bytes);
+        if unsent > 0 {
+            tracing::error!(
+                bytes = unsent,
+                day = %file.segment.day,
+                "`audit.days` or `audit.megabytes` removes lines of the audit log that the store has not taken"
+            );
+        }
         remove(directories, file)?;
     }
     Ok(())

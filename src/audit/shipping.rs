@@ -7,7 +7,7 @@
 //!
 //! *Never*: delays a call that does not ask for that; removes or changes a line.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use super::{Directories, Written};
 use crate::files;
 use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
-use crate::store::{AuditLine, Records};
+use crate::store::{AuditLine, AuditTaken, Records};
 
 /// The time between two looks at the chains.
 const LOOK: Duration = Duration::from_millis(500);
@@ -62,6 +62,8 @@ struct Batch {
     /// The place after them.
     place: u64,
     lines: Vec<AuditLine>,
+    /// The day of the line before them, if that is still in a file.
+    before: Option<String>,
 }
 
 /// The way of lines from the files to the store.
@@ -83,6 +85,8 @@ struct Progress {
     /// The number of the current or last attempt, and of the last one that failed, with its reason.
     attempt: u64,
     failed: Option<(u64, String)>,
+    /// The reason why lines wait, until an attempt succeeds.
+    fault: Option<String>,
     /// The last line of each chain that is in the store.
     places: BTreeMap<String, u64>,
     /// The chain with lines that are waited for.
@@ -119,12 +123,17 @@ impl Shipping {
         self.failures.load(Ordering::Relaxed)
     }
 
+    /// The reason why the store takes no lines now, if it does not.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.progress.borrow().fault.clone()
+    }
+
     /// Checks before a call that its line can be committed, as far as that is known.
     pub(super) fn ready(&self) -> io::Result<()> {
         if !self.progress.borrow().is_running {
             return nowhere();
         }
-        match self.store.fault() {
+        match self.store.fault().or_else(|| self.fault()) {
             None => Ok(()),
             Some(fault) => Err(io::Error::new(io::ErrorKind::NotConnected, fault)),
         }
@@ -162,6 +171,30 @@ impl Shipping {
     }
 }
 
+impl Shipping {
+    fn succeeded(&self) {
+        let had_failed = self
+            .progress
+            .send_if_modified(|progress| progress.fault.take().is_some());
+        if had_failed {
+            tracing::info!("the store takes lines of the audit log again");
+        }
+    }
+
+    fn failed(&self, error: &io::Error) {
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        let mut is_first = false;
+        self.progress.send_modify(|progress| {
+            progress.failed = Some((progress.attempt, error.to_string()));
+            is_first = progress.fault.replace(error.to_string()).is_none();
+        });
+        match is_first {
+            true => tracing::warn!(%error, "lines of the audit log wait for the store"),
+            false => tracing::debug!(%error, "lines of the audit log wait for the store"),
+        }
+    }
+}
+
 /// Sends lines to the store until the run ends: within half a second, and at once where a call waits for it.
 pub(crate) async fn ship(directories: Directories, shipping: Arc<Shipping>, tasks: Tasks) {
     shipping
@@ -180,15 +213,11 @@ pub(crate) async fn ship(directories: Directories, shipping: Arc<Shipping>, task
             let _ = tokio::time::timeout(LAST, all).await;
             return;
         }
-        if let Err(error) = all.await {
-            shipping.progress.send_modify(|progress| {
-                progress.failed = Some((progress.attempt, error.to_string()));
-            });
-            // One line per outage.
-            if shipping.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-                tracing::warn!(%error, "lines of the audit log wait for the store");
-            } else {
-                tracing::debug!(%error, "lines of the audit log wait for the store");
+        match all.await {
+            Ok(()) => shipping.succeeded(),
+            Err(error) => {
+                spool.sent_again.clear();
+                shipping.failed(&error);
             }
         }
     }
@@ -199,6 +228,8 @@ pub(crate) async fn ship(directories: Directories, shipping: Arc<Shipping>, task
 struct Spool {
     sent: Option<Sent>,
     written: Option<Instant>,
+    /// The chains that are sent again since the last failure, because the store had lost lines.
+    sent_again: BTreeSet<String>,
 }
 
 async fn send_all(
@@ -226,13 +257,31 @@ async fn send_all(
             chain,
             place,
             lines,
+            before,
         }) = batch
         {
-            let count = lines.len() as u64;
+            let (count, of_chain) = (lines.len() as u64, format!("{chain}/"));
             let last = lines.iter().map(|line| line.place.unsigned_abs()).max();
-            if count > 0 {
+            let taken = match count {
+                0 => AuditTaken::All,
                 // A failure leaves the places to be read again.
-                shipping.store.write_audit(lines).await?;
+                _ => shipping.store.write_audit(lines, before).await?,
+            };
+            match taken {
+                AuditTaken::All | AuditTaken::Gap => {}
+                AuditTaken::Again => {
+                    spool.sent = Some(sent);
+                    continue;
+                }
+                AuditTaken::Foreign => {
+                    tracing::warn!(
+                        "another gateway has sent its audit log under the name of this one, whose state directory is a copy: all lines are sent under a new name"
+                    );
+                    let of = directories.clone();
+                    let named = tasks.spawn_blocking(move || begin(&of));
+                    spool.sent = Some(named.await.unwrap_or_else(|_| Err(ended()))?);
+                    continue;
+                }
             }
             shipping.lines.fetch_add(count, Ordering::Relaxed);
             sent.places.insert(file, place);
@@ -241,6 +290,12 @@ async fn send_all(
                 *known = (*known).max(last.unwrap_or_default());
             });
             spool.written.get_or_insert_with(Instant::now);
+            if taken == AuditTaken::Gap && spool.sent_again.insert(of_chain.clone()) {
+                tracing::warn!(
+                    "the store has lost lines of the audit log, as one that was restored from a copy: those that are in files here are sent again"
+                );
+                sent.places.retain(|file, _| !file.starts_with(&of_chain));
+            }
         }
         let is_due = spool.written.is_some_and(|since| since.elapsed() > LOOK);
         if is_due || is_last && spool.written.is_some() && tasks.stop().is_cancelled() {
@@ -266,14 +321,37 @@ fn read(directories: &Directories) -> io::Result<Sent> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(error),
     };
-    // A damaged file costs a second sending, of which the store keeps one under another origin.
-    let mut sent: Sent = read.unwrap_or_default();
-    if sent.origin.is_empty() {
-        sent.origin = HEXLOWER.encode(&random_bytes::<8>());
-        files::create_private_directory(&directories.chains)?;
-        write(directories, &sent)?;
+    // A damaged file costs a second sending, under another name.
+    match read.filter(|sent: &Sent| !sent.origin.is_empty()) {
+        Some(sent) => Ok(sent),
+        None => begin(directories),
     }
+}
+
+/// Nothing was sent, under a new name.
+fn begin(directories: &Directories) -> io::Result<Sent> {
+    let sent = Sent {
+        origin: HEXLOWER.encode(&random_bytes::<8>()),
+        places: BTreeMap::new(),
+    };
+    files::create_private_directory(&directories.chains)?;
+    write(directories, &sent)?;
     Ok(sent)
+}
+
+/// The bytes of a file that the store does not have, of `length`. 0 if this state directory has never been used with a store.
+pub(super) fn unsent(directories: &Directories, chain: &str, path: &Path, length: u64) -> u64 {
+    let sent = files::read_regular(&file(directories), LARGEST).ok();
+    let sent = sent.and_then(|bytes| serde_json::from_slice::<Sent>(&bytes).ok());
+    sent.map_or(0, |sent| {
+        let place = sent.places.get(&key(chain, path)).copied();
+        length.saturating_sub(place.unwrap_or_default())
+    })
+}
+
+/// The name of a file among the places.
+fn key(chain: &str, path: &Path) -> String {
+    format!("{chain}/{}", path.file_name().unwrap_or_default().display())
 }
 
 fn write(directories: &Directories, sent: &Sent) -> io::Result<()> {
@@ -291,21 +369,28 @@ fn next(
     let mut chains = chain::chains(&directories.chains)?;
     chains.sort_by_key(|(name, _)| own != Some(name.as_str()));
     for (name, path) in chains {
+        let mut day = None;
         for (segment, path) in chain::segments(&path)? {
-            let key = format!("{name}/{}", path.file_name().unwrap_or_default().display());
+            let key = key(&name, &path);
             let place = sent.places.get(&key).copied().unwrap_or(0);
             there.insert(key.clone(), place);
             if found.is_none() && fs::metadata(&path)?.len() > place {
                 let chain = format!("{}/{name}", sent.origin);
-                let (lines, place) = lines(&path, place, &chain, &segment.day.to_string())?;
+                let from = place;
+                let (lines, place) = lines(&path, from, &chain, &segment.day.to_string())?;
                 let is_news = Some(&place) != there.get(&key);
                 found = is_news.then(|| Batch {
                     file: key,
                     chain: name.clone(),
                     place,
                     lines,
+                    before: match from {
+                        0 => day.clone(),
+                        _ => Some(segment.day.to_string()),
+                    },
                 });
             }
+            day = Some(segment.day.to_string());
         }
     }
     // Files that were removed since.

@@ -52,6 +52,7 @@ mod stats;
 mod status;
 mod status_identities;
 mod status_profiles;
+mod status_store;
 mod store;
 mod tokens;
 mod tools;

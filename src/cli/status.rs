@@ -14,7 +14,7 @@ use super::output::{Output, bad, caution, faint, good, strong};
 use super::printable::printable;
 use super::status_identities::Identities;
 use super::status_profiles::{self, ShownProfile};
-use super::store::StoreState;
+use super::status_store::StoreState;
 use super::unknown::NO_SERVER;
 use crate::app::App;
 use crate::approvals::Approvals;

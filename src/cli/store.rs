@@ -108,45 +108,25 @@ pub(super) async fn attach(
     }
 }
 
-/// The reason why the store of the configuration cannot be used; `None` if it can, or there is none.
-pub(super) async fn fault(paths: &Paths, environment: &Environment) -> Option<String> {
+/// A look at the store, which changes nothing.
+#[derive(Debug, Default)]
+pub(super) struct Look {
+    /// The gateways with a fault: their URLs, and the faults.
+    pub(super) faulty: Vec<(String, &'static str)>,
+    /// The servers that run at one gateway for all: their names, the URLs of the gateways, and the number of processes.
+    pub(super) placed: Vec<(String, String, i64)>,
+}
+
+/// Looks at the store of the configuration, or says why it cannot be used. `None` if there is none.
+pub(super) async fn look(paths: &Paths, environment: &Environment) -> Option<Result<Look, String>> {
     // Another check says what is wrong with the configuration.
     let config = Config::load_or_default(paths, environment).ok()?;
     let options = match config.store {
         Ok(options) => options?,
-        Err(fault) => return Some(fault.to_string()),
+        Err(fault) => return Some(Err(fault.to_string())),
     };
-    let checked = kind::check_silently(&options).await;
-    checked.err().map(|exit| format!("{exit}"))
-}
-
-/// The store of the configuration for `mcpzip status`.
-#[derive(Debug, serde::Serialize)]
-pub(super) struct StoreState {
-    /// The reason why it cannot be used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    fault: Option<String>,
-}
-
-impl StoreState {
-    /// `None` without a store.
-    pub(super) async fn of(paths: &Paths, environment: &Environment) -> Option<Self> {
-        let config = Config::load_or_default(paths, environment).ok()?;
-        if matches!(config.store, Ok(None)) {
-            return None;
-        }
-        let fault = fault(paths, environment).await;
-        Some(Self { fault })
-    }
-
-    pub(super) fn show(&self, output: &Output) {
-        output.line(match &self.fault {
-            None => {
-                "the store of the gateways can be used: `mcpzip store check` shows it".to_owned()
-            }
-            Some(fault) => format!("the store of the gateways cannot be used: {fault}"),
-        });
-    }
+    let looked = kind::look(&options).await;
+    Some(looked.map_err(|exit| format!("{exit}")))
 }
 
 #[cfg(not(feature = "postgres"))]
@@ -164,7 +144,7 @@ mod kind {
         Err(absent())
     }
 
-    pub(super) async fn check_silently(_: &StoreOptions) -> Result<(), Exit> {
+    pub(super) async fn look(_: &StoreOptions) -> Result<Look, Exit> {
         Err(absent())
     }
 
@@ -272,8 +252,8 @@ mod kind {
         }
     }
 
-    /// Looks whether the store can be used, and changes nothing.
-    pub(super) async fn check_silently(options: &StoreOptions) -> Result<(), Exit> {
+    /// Looks at the store, and changes nothing.
+    pub(super) async fn look(options: &StoreOptions) -> Result<Look, Exit> {
         let (url, keys) = connect(options)?;
         let looked = async {
             let store = Store::connect(&url, keys)?;
@@ -285,10 +265,19 @@ mod kind {
                     known: LATEST,
                 });
             }
-            match schema.version {
-                0 => Ok(()),
-                _ => store.check_key().await,
+            if schema.version == 0 {
+                return Ok(Look::default());
             }
+            store.check_key().await?;
+            let replicas = store.replicas().await?;
+            let faulty = replicas.iter();
+            let faulty = faulty.filter_map(|one| Some((one.peer_url.clone(), one.fault()?)));
+            let placed = store.placed().await?.into_iter();
+            let placed = placed.map(|one| (one.server, one.peer_url, one.processes));
+            Ok(Look {
+                faulty: faulty.collect(),
+                placed: placed.collect(),
+            })
         };
         looked.await.map_err(|error| exit(&error))
     }
@@ -335,18 +324,29 @@ mod kind {
     }
 
     async fn migrate(store: &Store, to: Option<i32>, output: &Output) -> Result<(), StoreError> {
+        let live = match to {
+            Some(to) if store.schema().await?.version > to => store.replicas().await?.len(),
+            _ => 0,
+        };
         let (before, after) = store.migrate(to).await?;
         let (before, after) = (before.version, after.version);
         if after > 0 {
             store.take_key().await?;
         }
         if output.is_json() {
-            output.json(&json!({ "before": before, "after": after, "known": LATEST }));
+            output.json(
+                &json!({ "before": before, "after": after, "known": LATEST, "gateways": live }),
+            );
         } else if before == after {
             output.line(format!("the store has schema {after} already"));
         } else {
             output.line(format!(
                 "the store had schema {before}, and has {after} now"
+            ));
+        }
+        if live > 0 {
+            output.note(&format!(
+                "{live} gateways use the store: end those whose version needs a later schema"
             ));
         }
         Ok(())
@@ -428,12 +428,8 @@ mod kind {
                 "{} at {}, seen {:.0} s ago",
                 one.build, one.peer_url, one.age
             );
-            let fault = match one.reached {
-                Some(false) => {
-                    "; it does not reach itself there, so set its `http.peer` to its own URL"
-                }
-                _ => "",
-            };
+            let fault = one.fault().map(|fault| format!("; {fault}"));
+            let fault = fault.unwrap_or_default();
             output.row("replica", format!("{} {seen}{fault}", one.id.as_str()));
         }
         Ok(())

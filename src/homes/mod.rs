@@ -2,14 +2,14 @@
 //! other replicas.
 //!
 //! The first replica that needs such a server takes a lease of it in the store, with a fence, starts it, and prolongs the lease. The others
-//! connect to it by letters. A replica that cannot prolong a lease ends the process before another one can take it. `upstream/placed.rs`
+//! connect to it by letters. A replica that cannot prolong a lease ends the process before another one can take it. `upstream/placed/`
 //! has the process.
 //!
 //! *Never*: reads a message; runs a process without a lease.
 
 mod tunnel;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -37,8 +37,12 @@ const LOOK: Duration = Duration::from_secs(1);
 /// The age of a lease at which its process is ended: before another replica can take it, with the time that a process has for its end.
 const STALE: Duration = Duration::from_secs(12);
 
-/// The pause before the next attempt to reach a server.
+/// The pause before the next attempt to reach a server, which doubles up to the second one.
 const PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// The longest pause while a lease runs out whose replica is gone.
+const GONE: Duration = Duration::from_secs(5);
 
 /// How long another replica may take to answer a request for a connection.
 const ATTACHING: Duration = Duration::from_secs(5);
@@ -71,14 +75,28 @@ struct Own {
     process: Option<Arc<Placed>>,
 }
 
+/// The outcome of an attempt to reach a server.
+enum Attempt {
+    Attached(Attached),
+    /// It starts or ends, or its replica is not reached.
+    Later,
+    /// Its replica is gone; the lease has this time left.
+    Gone(Duration),
+}
+
 impl Homes for HomesOfReplicas {
     fn attach(&self, wanted: Wanted) -> BoxFuture<'_, Result<Attached, String>> {
         async move {
+            let mut pause = PAUSE;
             loop {
-                if let Some(attached) = self.attempt(&wanted).await? {
-                    return Ok(attached);
+                match self.attempt(&wanted).await? {
+                    Attempt::Attached(attached) => return Ok(attached),
+                    Attempt::Gone(left) => tokio::time::sleep(left.clamp(PAUSE, GONE)).await,
+                    Attempt::Later => {
+                        tokio::time::sleep(pause).await;
+                        pause = LONGEST_PAUSE.min(pause * 2);
+                    }
                 }
-                tokio::time::sleep(PAUSE).await;
             }
         }
         .boxed()
@@ -96,12 +114,20 @@ impl HomesOfReplicas {
             inflows: Inflows::default(),
             leaving: CancellationToken::new(),
         }));
-        let stop = tasks.stop().clone();
-        tasks.spawn(stop.run_until_cancelled_owned(homes.clone().prolong()));
+        let stop = tasks.stop();
+        tasks.spawn(
+            stop.clone()
+                .run_until_cancelled_owned(homes.clone().prolong()),
+        );
+        tasks.spawn(
+            stop.clone()
+                .run_until_cancelled_owned(homes.clone().expire()),
+        );
         homes
     }
 
-    /// Ends the servers here as soon as they have no request in flight, so that they start at other replicas. Resolves when they have ended.
+    /// Ends the servers here, which take no more requests, when those in flight are answered, so that they start at other replicas. Resolves when
+    /// they have ended.
     pub(crate) async fn leave(&self) {
         self.0.leaving.cancel();
         while !self.0.own.lock().is_empty() {
@@ -135,27 +161,26 @@ impl HomesOfReplicas {
     /// The process of a server here, with the fence of its lease.
     fn process(&self, wanted: &Wanted) -> Option<(Arc<Placed>, u64)> {
         let own = self.0.own.lock();
-        let own = own.get(wanted)?;
+        // After a pause of this machine, another replica may have the lease.
+        let own = own
+            .get(wanted)
+            .filter(|own| own.prolonged.elapsed() <= STALE)?;
         let process = own.process.clone().filter(|process| !process.is_over());
         Some((process?, own.fence))
     }
 
-    /// Tries once to connect to a server. `None`: later.
-    async fn attempt(&self, wanted: &Wanted) -> Result<Option<Attached>, String> {
+    /// Tries once to connect to a server.
+    async fn attempt(&self, wanted: &Wanted) -> Result<Attempt, String> {
         if let Some((process, fence)) = self.process(wanted)
-            && let Some(pool) = self.0.pool.upgrade()
-            && let Some((streams, first_id)) = pool.attach_placed(&process)
+            && let Some(attached) = self.attach_here(&process, fence)
         {
-            let moved = moved(&process, fence);
-            return Ok(Some(Attached {
-                streams,
-                first_id,
-                moved,
-            }));
+            return Ok(Attempt::Attached(attached));
         }
         if self.0.own.lock().contains_key(wanted) {
-            // It starts or ends.
-            return Ok(None);
+            return Ok(Attempt::Later);
+        }
+        if self.0.leaving.is_cancelled() {
+            return Err("this replica of mcpzip is about to end; call again".to_owned());
         }
         let (replicas, asked) = (&self.0.replicas, Instant::now());
         let home = replicas.take_home(place(wanted)).await;
@@ -166,24 +191,38 @@ impl HomesOfReplicas {
             // A task of its own, so that the lease has an owner if the caller goes away.
             let starting = self.clone().start(wanted.clone(), home.fence, asked);
             let started = self.0.tasks.spawn(starting).await;
-            return match started {
-                Ok(outcome) => outcome.map(|()| None),
-                Err(_) => Err("mcpzip is shutting down".to_owned()),
-            };
+            let process = started.map_err(|_| "mcpzip is shutting down".to_owned())??;
+            // It is not started again for the same caller.
+            let attached = self.attach_here(&process, home.fence);
+            let failure = || process.failure().unwrap_or("it has ended again").to_owned();
+            return attached.map(Attempt::Attached).ok_or_else(failure);
         }
         if home.replica == replicas.id() || !replicas.has(&home.replica) {
             tracing::debug!(server = %wanted.server, replica = home.replica, left = ?home.left, "the replica that it runs at is not there");
-            return Ok(None);
+            return Ok(Attempt::Gone(home.left));
         }
-        self.attach_at(&home.replica, home.fence, wanted).await
+        let attached = self.attach_at(&home.replica, home.fence, wanted).await?;
+        Ok(attached.map_or(Attempt::Later, Attempt::Attached))
+    }
+
+    /// A connection to a process here. `None` if it ends.
+    fn attach_here(&self, process: &Arc<Placed>, fence: u64) -> Option<Attached> {
+        let (streams, first_id) = self.0.pool.upgrade()?.attach_placed(process)?;
+        let moved = moved(process, fence);
+        Some(Attached {
+            streams,
+            first_id,
+            moved,
+        })
     }
 
     /// Starts a server under a new lease.
-    async fn start(self, wanted: Wanted, fence: u64, asked: Instant) -> Result<(), String> {
-        if self.0.leaving.is_cancelled() {
-            self.give_back(&wanted, fence, false).await;
-            return Err("this replica of mcpzip is about to end; call again".to_owned());
-        }
+    async fn start(
+        self,
+        wanted: Wanted,
+        fence: u64,
+        asked: Instant,
+    ) -> Result<Arc<Placed>, String> {
         let lost = CancellationToken::new();
         let own = Own {
             fence,
@@ -207,27 +246,33 @@ impl HomesOfReplicas {
             Ok(process) => process,
             Err(reason) => {
                 self.0.own.lock().remove(&wanted);
-                self.give_back(&wanted, fence, true).await;
+                self.give_back(&wanted, fence, fence == 1).await;
                 return Err(reason);
             }
         };
         if let Some(own) = self.0.own.lock().get_mut(&wanted) {
             own.process = Some(process.clone());
         }
-        let homes = self.clone();
+        let (homes, followed) = (self.clone(), process.clone());
         self.0.tasks.spawn(async move {
+            let process = followed;
             homes.follow(&wanted, &process, &lost).await;
             homes.0.own.lock().remove(&wanted);
-            let is_over = process.is_unneeded();
+            let is_over = match process.has_answered() {
+                true => process.is_unneeded(),
+                // No client has an answer of it: what counts is the one before.
+                false => fence == 1,
+            };
             homes.give_back(&wanted, fence, is_over).await;
         });
-        Ok(())
+        Ok(process)
     }
 
     /// Ends a process when it must not go on here. Resolves when it has ended.
     async fn follow(&self, wanted: &Wanted, process: &Placed, lost: &CancellationToken) {
         let leaving = async {
             self.0.leaving.cancelled().await;
+            process.leave();
             process.idle().await;
         };
         tokio::select! {
@@ -250,33 +295,49 @@ impl HomesOfReplicas {
 
     /// Prolongs the leases of this replica, for as long as it runs.
     async fn prolong(self) {
-        let mut last = Instant::now();
         loop {
-            tokio::time::sleep(LOOK).await;
-            let held = {
+            tokio::time::sleep(PROLONG).await;
+            let held: HashMap<Wanted, (Place, u64)> = {
                 let own = self.0.own.lock();
-                let held = own.iter().map(|(wanted, own)| (place(wanted), own.fence));
-                held.collect::<Vec<_>>()
+                let held = own
+                    .iter()
+                    .map(|(wanted, own)| (wanted.clone(), (place(wanted), own.fence)));
+                held.collect()
             };
             if held.is_empty() {
                 continue;
             }
-            if last.elapsed() >= PROLONG {
-                last = Instant::now();
-                match self.0.replicas.keep_homes(held.clone()).await {
-                    Ok(kept) => {
-                        for (wanted, own) in &mut *self.0.own.lock() {
-                            let was_asked = held.contains(&(place(wanted), own.fence));
-                            match kept.contains(&place(wanted)) {
-                                true if was_asked => own.prolonged = last,
-                                false if was_asked => own.lost.cancel(),
-                                _ => {}
-                            }
-                        }
-                    }
-                    Err(error) => tracing::debug!(%error, "no lease is prolonged"),
+            let asked = Instant::now();
+            let kept = match self
+                .0
+                .replicas
+                .keep_homes(held.values().cloned().collect())
+                .await
+            {
+                Ok(kept) => HashSet::<Place>::from_iter(kept),
+                Err(error) => {
+                    tracing::debug!(%error, "no lease is prolonged");
+                    continue;
+                }
+            };
+            for (wanted, own) in &mut *self.0.own.lock() {
+                // Leases that were taken meanwhile are prolonged next time.
+                let Some((place, _)) = held.get(wanted).filter(|(_, fence)| *fence == own.fence)
+                else {
+                    continue;
+                };
+                match kept.contains(place) {
+                    true => own.prolonged = asked,
+                    false => own.lost.cancel(),
                 }
             }
+        }
+    }
+
+    /// Gives up the leases that could not be prolonged in time, for as long as this replica runs. It waits for nothing else.
+    async fn expire(self) {
+        loop {
+            tokio::time::sleep(LOOK).await;
             for own in self.0.own.lock().values() {
                 if own.prolonged.elapsed() > STALE {
                     own.lost.cancel();

@@ -4,14 +4,15 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use http::StatusCode;
 use http_body_util::BodyExt as _;
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::replicas::{Content, Replicas};
+use crate::replicas::{Content, Replicas, Unreachable};
 use crate::shutdown::Tasks;
 use crate::upstream::Streams;
 
@@ -28,8 +29,9 @@ const SILENCE: Duration = Duration::from_secs(15);
 /// The bytes of a connection that wait on their way, which are the most of one piece.
 const PIPE: usize = 256 * 1024;
 
-/// The attempts to send a piece, and the pause between two.
+/// The attempts to send a piece to a replica that is not reached, the time for one that is too busy to take it, and the pause between two.
 const ATTEMPTS: u64 = 3;
+const BUSY: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(200);
 
 type Writer = Box<dyn AsyncWrite + Send + Unpin>;
@@ -38,8 +40,16 @@ type Writer = Box<dyn AsyncWrite + Send + Unpin>;
 #[derive(Debug, Clone, Default)]
 pub(super) struct Inflows(Arc<Mutex<HashMap<String, Arc<Inflow>>>>);
 
-/// The direction to the process: the number of the next piece, and where it goes.
-struct Inflow(tokio::sync::Mutex<(u64, Writer)>);
+/// The direction to a process.
+struct Inflow(tokio::sync::Mutex<Pieces>);
+
+/// The pieces of one direction, in their order.
+struct Pieces {
+    next: u64,
+    /// The bytes of the next piece that were written before its request ended.
+    written: usize,
+    writer: Writer,
+}
 
 /// A direction to a process, until this is dropped.
 #[derive(Debug)]
@@ -56,7 +66,12 @@ impl fmt::Debug for Inflow {
 
 impl Inflows {
     pub(super) fn add(&self, tunnel: String, writer: Writer) -> Inflowing {
-        let inflow = Arc::new(Inflow(tokio::sync::Mutex::new((0, writer))));
+        let pieces = Pieces {
+            next: 0,
+            written: 0,
+            writer,
+        };
+        let inflow = Arc::new(Inflow(tokio::sync::Mutex::new(pieces)));
         self.0.lock().insert(tunnel.clone(), inflow);
         Inflowing {
             all: self.clone(),
@@ -65,21 +80,24 @@ impl Inflows {
     }
 
     /// Writes the next piece, or nothing if it has come before. Returns whether the connection can go on.
+    ///
+    /// # Cancel safety
+    /// If it is dropped, the rest is written when the piece comes again.
     pub(super) async fn write(&self, tunnel: &str, number: u64, body: &[u8]) -> bool {
         let inflow = self.0.lock().get(tunnel).cloned();
         let Some(inflow) = inflow else { return false };
-        let mut inflow = inflow.0.lock().await;
-        let (next, writer) = &mut *inflow;
-        if number != *next {
-            return number < *next;
+        let mut pieces = inflow.0.lock().await;
+        if number != pieces.next {
+            return number < pieces.next;
         }
-        // If the request ends while it is written, the connection cannot go on.
-        *next = u64::MAX;
-        let is_written = writer.write_all(body).await.is_ok();
-        if is_written {
-            *next = number + 1;
+        while let Some(rest) = body.get(pieces.written..).filter(|rest| !rest.is_empty()) {
+            match pieces.writer.write(rest).await {
+                Ok(written) if written > 0 => pieces.written += written,
+                _ => return false,
+            }
         }
-        is_written
+        (pieces.next, pieces.written) = (number + 1, 0);
+        true
     }
 }
 
@@ -174,22 +192,32 @@ impl Remote {
         (Box::new(reader), Box::new(writer))
     }
 
-    /// Sends a piece, again if it may not have arrived. Returns whether the connection can go on.
+    /// Sends a piece, again if it may not have arrived or was not taken. Returns whether the connection can go on.
     async fn send(&self, number: u64, piece: &[u8]) -> bool {
-        for attempt in 1..=ATTEMPTS {
+        let (mut failed, begun) = (0, Instant::now());
+        loop {
             let content = Content::Piece {
                 tunnel: self.tunnel.clone(),
                 number,
             };
             match self.replicas.send(&self.replica, content, piece).await {
-                Ok(response) => return response.status().is_success(),
-                Err(error) if attempt == ATTEMPTS => {
-                    tracing::debug!(replica = self.replica, %error, "a connection to a server has broken off");
+                Ok(response) if response.status() != StatusCode::SERVICE_UNAVAILABLE => {
+                    return response.status().is_success();
                 }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+                Ok(_) | Err(Unreachable::Busy) if begun.elapsed() < BUSY => {}
+                Err(error) if failed + 1 < ATTEMPTS && !matches!(error, Unreachable::Busy) => {
+                    failed += 1;
+                }
+                Ok(_) | Err(_) => {
+                    tracing::debug!(
+                        replica = self.replica,
+                        "a connection to a server has broken off: its replica takes no messages"
+                    );
+                    return false;
+                }
             }
+            tokio::time::sleep(PAUSE).await;
         }
-        false
     }
 }
 
@@ -212,6 +240,24 @@ mod tests {
         let mut written = String::new();
         far.read_to_string(&mut written).await.unwrap();
         assert_eq!(written, "ab");
+    }
+
+    #[tokio::test]
+    async fn a_piece_whose_request_ends_goes_on_where_it_was() {
+        let (near, mut far) = tokio::io::duplex(4);
+        let inflows = Inflows::default();
+        let _inflow = inflows.add("t".to_owned(), Box::new(near));
+        let cut = inflows.write("t", 0, b"0123456789");
+        let cut = tokio::time::timeout(Duration::from_millis(20), cut);
+        assert!(cut.await.is_err(), "nothing reads");
+        let mut read = [0; 11];
+        let pieces = async {
+            assert!(inflows.write("t", 0, b"0123456789").await);
+            inflows.write("t", 1, b"x").await
+        };
+        let (is_taken, done) = tokio::join!(pieces, far.read_exact(&mut read));
+        assert!(is_taken && done.is_ok());
+        assert_eq!(&read, b"0123456789x");
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{Exceeded, Key, Limits, quotas};
 use crate::config::{Limit, Measure};
@@ -32,12 +32,46 @@ pub(super) const AT_CALLS: [Measure; 6] = [
 ];
 
 /// The shares of this replica, by limit.
-pub(super) type Shares = HashMap<String, Share>;
+#[derive(Debug, Default)]
+pub(super) struct Shares {
+    all: HashMap<String, Share>,
+    /// The number at which those whose period has ended are removed.
+    full: usize,
+}
+
+impl Shares {
+    /// The share of a limit in this period.
+    fn get(&mut self, name: &str, period: i64) -> Option<&mut Share> {
+        let share = self.all.get_mut(name);
+        share.filter(|share| share.period == period)
+    }
+
+    /// Adds an amount to a share of a period, which ends after `left`.
+    fn add(&mut self, name: &str, (period, left): (i64, Duration), amount: i64) {
+        if self.all.len() >= self.full.max(super::MOST) {
+            let now = Instant::now();
+            self.all.retain(|_, share| share.ends > now);
+            // All are looked at again when there are twice as many, so that each one has been looked at a few times at most.
+            self.full = self.all.len() * 2;
+        }
+        let none = Share {
+            period,
+            ends: Instant::now() + left,
+            left: 0,
+        };
+        let share = self.all.entry(name.to_owned()).or_insert(none);
+        if share.period != period {
+            *share = none;
+        }
+        share.left = share.left.saturating_add(amount);
+    }
+}
 
 /// A share of a limit in one period.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Share {
+struct Share {
     period: i64,
+    ends: Instant,
     /// The rest; negative for an amount that was used without a grant and could not be charged yet.
     left: i64,
 }
@@ -143,7 +177,7 @@ impl Limits {
         if outcome.is_err() {
             let mut shares = self.shares.lock();
             for (name, period, amount) in taken {
-                let share = shares.get_mut(&name).filter(|share| share.period == period);
+                let share = shares.get(&name, period);
                 share.into_iter().for_each(|share| share.left += amount);
             }
         }
@@ -157,11 +191,10 @@ impl Limits {
         allowance: Allowance,
         amount: i64,
     ) -> io::Result<bool> {
-        let (name, period) = (allowance.key.clone(), allowance.period);
+        let (name, period, left) = (allowance.key.clone(), allowance.period, allowance.ends);
         let take = || {
             let mut shares = self.shares.lock();
-            let share = shares.get_mut(&name).filter(|share| share.period == period);
-            share.is_some_and(|share| {
+            shares.get(&name, period).is_some_and(|share| {
                 let has_some = share.left > 0;
                 if has_some {
                     share.left -= amount;
@@ -173,22 +206,9 @@ impl Limits {
             return Ok(true);
         }
         let granted = store.allow(allowance).await?;
-        self.add(&name, period, i64::try_from(granted).unwrap_or(i64::MAX));
+        let granted = i64::try_from(granted).unwrap_or(i64::MAX);
+        self.shares.lock().add(&name, (period, left), granted);
         Ok(take())
-    }
-
-    fn add(&self, name: &str, period: i64, amount: i64) {
-        let mut shares = self.shares.lock();
-        // Of other periods nothing counts any more.
-        if shares.len() >= super::MOST {
-            shares.retain(|_, share| share.left != 0);
-        }
-        let none = Share { period, left: 0 };
-        let share = shares.entry(name.to_owned()).or_insert(none);
-        if share.period != period {
-            *share = none;
-        }
-        share.left = share.left.saturating_add(amount);
     }
 
     /// Counts bytes of a call. Those that the share does not have are charged to the limit.
@@ -201,10 +221,10 @@ impl Limits {
             let Some((period, ends)) = period(*measure) else {
                 continue;
             };
-            self.add(name, period, bytes.saturating_neg());
             let debt = {
                 let mut shares = self.shares.lock();
-                let share = shares.get_mut(name).filter(|share| share.left < 0);
+                shares.add(name, (period, ends), bytes.saturating_neg());
+                let share = shares.get(name, period).filter(|share| share.left < 0);
                 share.map_or(0, |share| std::mem::take(&mut share.left).unsigned_abs())
             };
             if debt == 0 {
@@ -222,9 +242,33 @@ impl Limits {
                 if let Err(error) = store.charge(used).await {
                     tracing::debug!(%error, "bytes are counted at this replica alone");
                     let debt = i64::try_from(debt).unwrap_or(i64::MAX);
-                    limits.add(&name, period, debt.saturating_neg());
+                    let mut shares = limits.shares.lock();
+                    shares.add(&name, (period, ends), debt.saturating_neg());
                 }
             });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shares_of_periods_that_have_ended_make_room() {
+        let most = super::super::MOST;
+        let mut shares = Shares::default();
+        let (over, on) = ((1, Duration::ZERO), (2, Duration::from_secs(3600)));
+        for number in 0..most {
+            shares.add(&format!("old {number}"), over, 1);
+        }
+        shares.add("new", on, 1);
+        assert_eq!(shares.all.len(), 1, "those that have ended are gone");
+        for number in 0..2 * most {
+            shares.add(&number.to_string(), on, 1);
+        }
+        assert!(shares.full > most, "all are not looked at for each one");
+        assert_eq!(shares.get("new", 2).unwrap().left, 1);
+        assert!(shares.get("new", 1).is_none());
     }
 }

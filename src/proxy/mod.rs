@@ -42,7 +42,7 @@ pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::{Failure, Unlisted, Withheld};
 pub(crate) use features::told_apart;
 pub(crate) use inventory::{
-    Progress, ServerReport, SharedLists, Start, Status, counted, neighbours,
+    Progress, ServerReport, SharedLists, Start, Status, VectorFiles, counted, neighbours,
 };
 pub(crate) use metrics::{CONTENT_TYPE as METRICS_TYPE, ProcessMetric, ProcessMetrics};
 pub(crate) use profile::ProfileChoice;

@@ -163,6 +163,9 @@ impl Proxies {
         if let Some((replicas, homes)) = self.replicas.get() {
             proxy.join_replicas(replicas.clone(), homes.clone());
         }
+        if let Some(files) = self.main.inventory.vector_files() {
+            proxy.inventory.share_vectors(files);
+        }
         proxy.inventory.release();
         let known = Narrower {
             proxy: proxy.clone(),

@@ -26,6 +26,9 @@ pub(crate) enum Unreachable {
     /// It does not live any more.
     #[error("the replica has gone")]
     Gone,
+    /// It has no connection free, or another program answers in its place.
+    #[error("the answer at its address is 503")]
+    Busy,
     /// The connection failed, before or after the replica got the letter.
     #[error("the replica cannot be reached")]
     Failed(#[source] reqwest::Error),
@@ -38,7 +41,7 @@ impl Unreachable {
     /// Whether the replica cannot have got the letter.
     pub(crate) fn is_before(&self) -> bool {
         match self {
-            Self::Gone => true,
+            Self::Gone | Self::Busy => true,
             Self::Failed(error) => error.is_connect(),
             Self::Died => false,
         }

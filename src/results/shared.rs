@@ -1,8 +1,8 @@
 //! Results in the store of several replicas.
 //!
 //! A result is sealed for its holder, which is the identity and session that made the call and the rules that were in force. So another
-//! session cannot read it, and neither can the same one once a rule withholds more than before. Results end after a time, and each identity has
-//! room for some.
+//! session cannot read it, and neither can the same one once a rule withholds more than before. Results end after a time, and each owner, which is
+//! an identity or a session without one, has room for some.
 
 use std::time::Duration;
 
@@ -20,15 +20,16 @@ const LARGEST: usize = 8 * 1024 * 1024;
 pub(crate) struct Holder(String);
 
 impl Holder {
-    /// The holder of these facts. Two holders differ if any fact does.
+    /// The holder of these facts, whose results have room with the others of `owner`. Two holders differ if any fact does.
     #[must_use]
-    pub(crate) fn of(facts: &[&str]) -> Self {
+    pub(crate) fn of(owner: &str, facts: &[&str]) -> Self {
+        let owner = hex(&Sha256::digest(owner)[..8]);
         let mut hash = Sha256::new();
         for fact in facts {
             hash.update(fact.len().to_le_bytes());
             hash.update(fact);
         }
-        Self(hex(&hash.finalize()[..]))
+        Self(format!("{owner}.{}", hex(&hash.finalize()[..])))
     }
 }
 
@@ -104,10 +105,11 @@ mod tests {
     #[test]
     fn no_two_sets_of_facts_are_one_holder() {
         let holders = [
-            Holder::of(&["anna", "session", ""]),
-            Holder::of(&["anna", "", "session"]),
-            Holder::of(&["annasession"]),
-            Holder::of(&["anna", "session"]),
+            Holder::of("anna", &["anna", "session", ""]),
+            Holder::of("anna", &["anna", "", "session"]),
+            Holder::of("anna", &["annasession"]),
+            Holder::of("anna", &["anna", "session"]),
+            Holder::of("", &["anna", "session"]),
         ];
         for (number, one) in holders.iter().enumerate() {
             for other in &holders[number + 1..] {

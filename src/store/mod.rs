@@ -23,7 +23,7 @@ use crate::secret::Secret;
 pub(crate) use postgres::{Copied, Keys, LATEST, Store, StoreError, StoreUrl};
 #[cfg(feature = "postgres")]
 #[allow(unused_imports, reason = "replicas talk to each other by them")]
-pub(crate) use postgres::{Replica, ReplicaId, Signal};
+pub(crate) use postgres::{PlacedAt, Replica, ReplicaId, Signal};
 pub(crate) use shelves::{Item, ItemKind, Shelves};
 
 /// The kinds of records that every replica keeps in memory.
@@ -112,6 +112,19 @@ pub(crate) struct AuditLine {
     pub(crate) text: String,
 }
 
+/// The outcome of an attempt to write lines of an audit log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AuditTaken {
+    /// All of them are in the store.
+    All,
+    /// They are, and the line before them is not: the store has lost lines, as one that was restored from a copy.
+    Gap,
+    /// None was written: other lines are at their places, of another log with the name of this one.
+    Foreign,
+    /// Others have just been written to some of their places. The next attempt finds them.
+    Again,
+}
+
 /// The bodies of records, by key.
 pub(crate) type Bodies = Vec<(String, Vec<u8>)>;
 
@@ -193,8 +206,13 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     /// The granted share of a limit; 0 if it is used up. The shares of a period together never exceed the limit.
     fn allow(&self, allowance: Allowance) -> BoxFuture<'_, io::Result<u64>>;
 
-    /// Writes lines of audit logs. Lines that are there already stay as they are.
-    fn write_audit(&self, lines: Vec<AuditLine>) -> BoxFuture<'_, io::Result<()>>;
+    /// Writes lines of an audit log. Lines that are there already stay as they are. `before` is the day of the line before them, if that is
+    /// still in its file.
+    fn write_audit(
+        &self,
+        lines: Vec<AuditLine>,
+        before: Option<String>,
+    ) -> BoxFuture<'_, io::Result<AuditTaken>>;
 
     /// Why the store cannot be used now, if it cannot.
     fn fault(&self) -> Option<String>;

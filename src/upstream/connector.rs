@@ -266,7 +266,7 @@ impl Connector<'_> {
         };
         let (reader, writer) = attached.streams;
         let outbox = Outbox::new();
-        let link = Link::numbered(
+        let link = Link::of_home(
             server,
             outbox.clone(),
             MESSAGE_LIMIT,
@@ -282,15 +282,15 @@ impl Connector<'_> {
         self.context.tasks.spawn(async move {
             let mut lines = LineReader::new(Cooperative(reader), MESSAGE_LIMIT);
             let reason = tokio::select! {
-                _ = reading.read(&mut lines) => home::ENDED,
+                _ = reading.read(&mut lines) => home::lost(reading.gone()),
                 () = reading.close_requested() => {
                     // If the process is gone, it needs no notification.
                     let _ = outbox.push(Frame::notification(home::LEAVE, "{}"));
-                    "the connection was closed"
+                    "the connection was closed".to_owned()
                 }
-                () = stop.cancelled() => "mcpzip is shutting down",
+                () = stop.cancelled() => "mcpzip is shutting down".to_owned(),
             };
-            reading.end(reason);
+            reading.end(&reason);
         });
         let moved = attached.moved.map(Moved::new);
         Ok((Opening::of(Wire::Stream(link)), moved))

@@ -14,9 +14,30 @@ use crate::tool::ServerName;
 /// The notification by which a connection leaves a process that it does not need any more.
 pub(super) const LEAVE: &str = "mcpzip/leave";
 
-/// The reason why calls are lost when such a process ends.
-pub(super) const ENDED: &str =
-    "its process has ended, or the replica of mcpzip that it ran at: what it had in memory is lost";
+/// The beginning of the methods by which a process and its connections talk about themselves.
+pub(super) const OWN: &str = "mcpzip/";
+
+/// The notification that a process takes no more requests, because its replica is about to end, and the one that it has not taken a request.
+pub(super) const LEAVING: &str = "mcpzip/leaving";
+pub(super) const UNSENT: &str = "mcpzip/unsent";
+
+/// The reason why such requests are sent again.
+pub(super) const LEFT: &str = "the replica of mcpzip that it runs at is about to end";
+
+/// The notification that the process has ended, with the reason.
+pub(super) const GONE: &str = "mcpzip/gone";
+
+/// The reason why calls are lost when a connection to such a process ends, which may have said why its process has ended.
+pub(super) fn lost(gone: Option<&str>) -> String {
+    match gone {
+        Some(reason) => {
+            format!("its process has ended ({reason}): what it had in memory is lost")
+        }
+        None => "the connection to its process has ended: if the process has ended, or the replica of mcpzip that it ran at, \
+            what it had in memory is lost"
+            .to_owned(),
+    }
+}
 
 /// How long sessions get to know that a server's process is another one than before, and how long clients without a session.
 const TOLD: Duration = Duration::from_secs(60 * 60);

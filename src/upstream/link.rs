@@ -16,12 +16,13 @@ use tokio::task::coop;
 use tokio_util::sync::CancellationToken;
 
 use super::error::CallError;
+use super::home;
 use super::host::Host;
 use super::inbound::InboundRouter;
 use super::receiver::Receiver;
 use super::reply::ServerReply;
 use crate::mcp::{
-    Envelope, Frame, Line, LineReader, Malformed, Message, Outbox, Outcome, RequestId,
+    Envelope, Frame, Line, LineReader, Malformed, Message, Object, Outbox, Outcome, RequestId,
 };
 use crate::telemetry;
 use crate::tool::{ServerName, is_hidden};
@@ -38,6 +39,10 @@ pub(super) struct Link {
     outbox: Outbox,
     requests: Mutex<Requests>,
     next_id: AtomicU64,
+    /// Whether the other end is the home of the server, which says when it ends.
+    is_of_home: bool,
+    /// The reason why the process at its home has ended.
+    gone: OnceLock<String>,
     message_limit: usize,
     /// Cancelled to close the link.
     close: CancellationToken,
@@ -73,23 +78,35 @@ impl Link {
         message_limit: usize,
         inbound: Arc<InboundRouter>,
     ) -> Arc<Self> {
-        Self::numbered(server, outbox, message_limit, inbound, 1)
+        Self::with(server, outbox, message_limit, inbound, None)
     }
 
-    /// [`Link::new`] whose requests have ids from `first` on.
-    pub(super) fn numbered(
+    /// A link to a process that runs at one of several replicas. Its requests have ids from `first` on.
+    pub(super) fn of_home(
         server: ServerName,
         outbox: Outbox,
         message_limit: usize,
         inbound: Arc<InboundRouter>,
         first: u64,
     ) -> Arc<Self> {
+        Self::with(server, outbox, message_limit, inbound, Some(first))
+    }
+
+    fn with(
+        server: ServerName,
+        outbox: Outbox,
+        message_limit: usize,
+        inbound: Arc<InboundRouter>,
+        first: Option<u64>,
+    ) -> Arc<Self> {
         let close = CancellationToken::new();
         Arc::new(Self {
             server,
             outbox,
             requests: Mutex::default(),
-            next_id: AtomicU64::new(first),
+            next_id: AtomicU64::new(first.unwrap_or(1)),
+            is_of_home: first.is_some(),
+            gone: OnceLock::new(),
             message_limit,
             over: close.child_token(),
             close,
@@ -128,6 +145,11 @@ impl Link {
     /// Resolves when the link is to be closed.
     pub(super) async fn close_requested(&self) {
         self.close.cancelled().await;
+    }
+
+    /// The reason why the process at its home has ended, if it has said that.
+    pub(super) fn gone(&self) -> Option<&str> {
+        self.gone.get().map(String::as_str)
     }
 
     /// Resolves when the link has ended.
@@ -326,9 +348,26 @@ impl Link {
                     outbox.push_unless_congested(frame);
                 });
             }
-            Message::Notification { method, params } => {
-                self.inbound.notified(&method, params, None);
-            }
+            Message::Notification { method, params } => match &*method {
+                // Requests from now on find another connection.
+                home::LEAVING if self.is_of_home => {
+                    let mut requests = self.requests();
+                    requests.ended.get_or_insert_with(|| home::LEFT.to_owned());
+                }
+                home::UNSENT if self.is_of_home => {
+                    let params = params.and_then(|params| Object::parse(params).ok());
+                    let id = params.and_then(|params| RequestId::parse(params.get("requestId")?));
+                    if let Some(id) = id.and_then(|id| id.as_integer()) {
+                        self.answer(id, Err(self.lost(home::LEFT, false)));
+                    }
+                }
+                home::GONE if self.is_of_home => {
+                    let params = params.and_then(|params| Object::parse(params).ok());
+                    let reason = params.and_then(|params| params.text("reason"));
+                    self.gone.get_or_init(|| reason.unwrap_or_default());
+                }
+                _ => self.inbound.notified(&method, params, None),
+            },
         }
         response_outbox
     }

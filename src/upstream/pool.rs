@@ -1,6 +1,7 @@
 //! The pool of connections, by server name.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -431,7 +432,8 @@ impl Pool {
         let Transport::Stdio(stdio) = &entry.transport else {
             return Err("it has no `command`".to_owned());
         };
-        let started = Placed::start(&self.context, server, stdio).await;
+        let most = entry.calls_at_once().map(NonZeroUsize::get);
+        let started = Placed::start(&self.context, server, stdio, most).await;
         started.map_err(|error| error.to_string())
     }
 

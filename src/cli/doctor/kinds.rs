@@ -183,6 +183,9 @@ kinds! {
     STORE_UNUSABLE: Error "store-unusable", "the store of the gateways cannot be used",
         why "A gateway does not start without its store. One that runs goes on with what it knows, for a while.",
         advice "Follow the message; `mcpzip store check` tries again. docs/store.md describes the URL, the keys and the schema.";
+    GATEWAY_UNREACHED: Error "gateway-unreached", "a gateway is not reached at its `http.peer`",
+        why "Other gateways send answers, cancellations and calls of its clients and servers to this URL: what is sent elsewhere is lost.",
+        advice "Set `http.peer` of that gateway to a URL of it alone, not to that of a balancer, and start it again.";
     SERVER_PLACEMENT: Warning "server-placement", "a server is to run at one replica, and there is no store",
         why "`\"placement\": \"one\"` has no effect: without a store, replicas do not know each other, and each one runs a process of the server.",
         advice "Set `store` to the database that the replicas share (docs/replicas.md), or remove `placement` if there is one gateway.";

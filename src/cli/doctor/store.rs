@@ -23,9 +23,19 @@ pub(super) fn examine_placement(config: &Config, examination: &mut Examination) 
     }
 }
 
+/// Checks the store, and the gateways that it knows.
 pub(super) async fn examine(machine: &Machine, examination: &mut Examination) {
-    if let Some(problem) = store::fault(&machine.paths, &machine.around.environment).await {
-        let what = printable(&problem);
-        examination.add(Finding::new(&kinds::STORE_UNUSABLE, String::new(), what));
+    match store::look(&machine.paths, &machine.around.environment).await {
+        None => {}
+        Some(Err(problem)) => {
+            let what = printable(&problem);
+            examination.add(Finding::new(&kinds::STORE_UNUSABLE, String::new(), what));
+        }
+        Some(Ok(look)) => {
+            for (url, fault) in look.faulty {
+                let what = format!("the gateway at {}: {fault}", printable(&url));
+                examination.add(Finding::new(&kinds::GATEWAY_UNREACHED, String::new(), what));
+            }
+        }
     }
 }

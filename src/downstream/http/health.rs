@@ -68,10 +68,15 @@ pub(super) async fn ready(State(shared): State<Arc<Shared>>) -> Response {
     if shared.was_ready.load(Ordering::Relaxed) || shared.main().inventory.is_loaded() {
         shared.was_ready.store(true, Ordering::Relaxed);
         // A store that does not answer must not take every replica out of service.
-        let fault = shared.store.as_ref().and_then(|store| store.fault());
-        let body = match fault {
-            None => r#"{"status":"ready"}"#,
-            Some(_) => r#"{"status":"ready","failed":["store"]}"#,
+        let store = shared.store.as_ref().and_then(|store| store.fault());
+        let log = shared
+            .main()
+            .shipping()
+            .and_then(|shipping| shipping.fault());
+        let body = match (store, log) {
+            (None, None) => r#"{"status":"ready"}"#,
+            (Some(_), _) => r#"{"status":"ready","failed":["store"]}"#,
+            (None, Some(_)) => r#"{"status":"ready","failed":["audit"]}"#,
         };
         return refusal::json(StatusCode::OK, body);
     }

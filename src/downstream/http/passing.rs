@@ -76,6 +76,9 @@ pub(super) async fn pass_on(
     let replicas = shared.replicas.as_ref()?;
     match send(replicas, owner, arrival, map, body).await {
         Ok(response) => Some(response),
+        Err(Unreachable::Busy) => Some(refusal::unavailable(
+            "the replica that the request is for is busy; send it again",
+        )),
         Err(error) if error.is_before() => None,
         Err(error) => {
             tracing::warn!(%error, owner, "a request was passed on, and not answered");

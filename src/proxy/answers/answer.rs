@@ -355,12 +355,13 @@ pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> Place {
             Shelf::Common(_) => "common",
         };
         let identity = caller.client.person().unwrap_or_default();
-        Some(Holder::of(&[
-            kind,
-            identity,
-            session,
-            &config.results_scope()?,
-        ]))
+        let owner = if identity.is_empty() {
+            session
+        } else {
+            identity
+        };
+        let scope = config.results_scope()?;
+        Some(Holder::of(owner, &[kind, identity, session, &scope]))
     };
     Place {
         shelf,

@@ -47,7 +47,7 @@ pub(in crate::proxy) use self::skills::{KnownSkill, SkillGuard};
 pub(in crate::proxy) use self::status::Reader;
 pub(crate) use self::status::{ServerReport, Status, counted};
 use self::topics::Topics;
-pub(crate) use self::vectors::Coverage;
+pub(crate) use self::vectors::{Coverage, VectorFiles};
 pub(crate) use self::watched::Progress;
 use self::watched::Watched;
 use super::Directories;
@@ -198,6 +198,16 @@ impl Inventory {
         let tool = &entries.find(|entry| entry.as_listed().name == *own)?.name;
         let shown = snapshot.tool(server, tool);
         shown.or_else(|| snapshot.with_app_tools().tool(server, tool))
+    }
+
+    /// Embeds tools in turn with other replicas from now on, and passes the vectors to them and takes theirs by these files.
+    pub(crate) fn share_vectors(&self, files: Arc<dyn VectorFiles>) {
+        self.index.vectors().share(files, self.callers.clone());
+    }
+
+    /// The files by which replicas pass vectors to each other, if there are some.
+    pub(super) fn vector_files(&self) -> Option<Arc<dyn VectorFiles>> {
+        self.index.vectors().files()
     }
 
     /// The search index.

@@ -2,11 +2,12 @@
 //!
 //! The work has a thread of its own with the lowest priority; a pool thread would keep that priority afterwards. The
 //! end of a run waits briefly for the thread to store its results; lost results are computed again next time.
+//! Of several replicas, one at a time works, and the others take its results.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -16,6 +17,8 @@ use super::document::document;
 use super::idle;
 use crate::catalog::{Catalog, Tool};
 use crate::day::Day;
+use crate::proxy::callers::Callers;
+use crate::replicas::Turn;
 use crate::search::{Document, Search, VectorKey};
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::statistics::{Statistics, Tally};
@@ -55,6 +58,18 @@ impl fmt::Display for Coverage {
     }
 }
 
+/// The time between two prolongations of the turn among replicas.
+const PROLONG: Duration = Duration::from_secs(5);
+
+/// The files by which replicas pass vectors to each other. Both functions wait for the store.
+pub(crate) trait VectorFiles: Send + Sync {
+    /// Takes the vectors of other replicas if they are newer.
+    fn take(&self);
+
+    /// Gives those of this replica to the others.
+    fn put(&self);
+}
+
 /// Keeps the tools' vectors equal to the catalog.
 pub(in crate::proxy) struct Vectors {
     catalog: Arc<Catalog>,
@@ -62,6 +77,8 @@ pub(in crate::proxy) struct Vectors {
     statistics: Arc<Statistics>,
     wanted: Notify,
     coverage: watch::Sender<Option<Coverage>>,
+    /// The way to other replicas.
+    shared: OnceLock<(Arc<dyn VectorFiles>, Arc<Callers>)>,
     tasks: Tasks,
 }
 
@@ -69,7 +86,7 @@ pub(in crate::proxy) struct Vectors {
 enum Round {
     /// Every tool of the catalog at its beginning has a vector, or can never have one.
     Done,
-    /// Another process does the work.
+    /// Another process or replica does the work.
     Elsewhere,
 }
 
@@ -87,6 +104,7 @@ impl Vectors {
             statistics,
             wanted: Notify::new(),
             coverage,
+            shared: OnceLock::new(),
             tasks,
         });
         let keeper = vectors.clone();
@@ -97,6 +115,17 @@ impl Vectors {
             }
         });
         vectors
+    }
+
+    /// Shares the work with other replicas from now on, if there are some.
+    pub(super) fn share(&self, files: Arc<dyn VectorFiles>, callers: Arc<Callers>) {
+        // A run has them from its start.
+        let _ = self.shared.set((files, callers));
+    }
+
+    /// The files by which replicas pass vectors to each other, if there are some.
+    pub(super) fn files(&self) -> Option<Arc<dyn VectorFiles>> {
+        self.shared.get().map(|(files, _)| files.clone())
     }
 
     /// Updates the vectors. Call it after building a new index.
@@ -152,13 +181,62 @@ impl Vectors {
     }
 
     async fn round(self: &Arc<Self>) -> Round {
-        let looking = self.clone();
-        let Ok(lacking) = self.tasks.spawn_blocking(move || looking.lacking()).await else {
-            return Round::Done;
-        };
-        if lacking.is_empty() {
+        if self.is_whole().await {
             return Round::Done;
         }
+        let turn = match self.turn().await {
+            Ok(turn) => turn,
+            Err(round) => return round,
+        };
+        let round = self.work_aside(turn.as_ref()).await;
+        if let Some(turn) = turn {
+            self.with_files(|files| files.put()).await;
+            turn.end().await;
+        }
+        round
+    }
+
+    /// Whether no vector is missing.
+    async fn is_whole(self: &Arc<Self>) -> bool {
+        let looking = self.clone();
+        let lacking = self.tasks.spawn_blocking(move || looking.lacking()).await;
+        // It fails at the end of the run.
+        lacking.is_ok_and(|lacking| lacking.is_empty())
+    }
+
+    /// The turn of this replica to work, if there are others, with what these have made. `Err`: there is nothing to do now.
+    async fn turn(self: &Arc<Self>) -> Result<Option<Turn>, Round> {
+        let shared = self.shared.get();
+        let Some(replicas) = shared.and_then(|(_, callers)| callers.replicas()) else {
+            return Ok(None);
+        };
+        let turn = match replicas.embedding_turn().await {
+            Ok(Some(turn)) => turn,
+            Ok(None) => return Err(Round::Elsewhere),
+            Err(error) => {
+                tracing::debug!(%error, "tools are embedded without a turn");
+                return Ok(None);
+            }
+        };
+        self.with_files(|files| files.take()).await;
+        self.search.vectors_changed();
+        if self.is_whole().await {
+            turn.end().await;
+            return Err(Round::Done);
+        }
+        Ok(Some(turn))
+    }
+
+    async fn with_files(&self, work: fn(&dyn VectorFiles)) {
+        if let Some((files, _)) = self.shared.get() {
+            let files = files.clone();
+            // Work that is lost with the run is done again.
+            let _ = self.tasks.spawn_blocking(move || work(&*files)).await;
+        }
+    }
+
+    /// Works in a thread, and prolongs the turn meanwhile.
+    async fn work_aside(self: &Arc<Self>, turn: Option<&Turn>) -> Round {
         let (ended, end) = oneshot::channel();
         let working = self.clone();
         let work = move || {
@@ -173,9 +251,18 @@ impl Vectors {
             self.tasks.stopped().await;
             tokio::time::sleep(LAST_WORDS).await;
         };
+        let prolonging = async {
+            loop {
+                tokio::time::sleep(PROLONG).await;
+                if let Some(turn) = turn {
+                    turn.keep().await;
+                }
+            }
+        };
         tokio::select! {
             round = end => round.unwrap_or(Round::Done),
             () = last_words => Round::Done,
+            () = prolonging => Round::Done,
         }
     }
 
@@ -209,6 +296,9 @@ impl Vectors {
             let calls = calls.get(name.server.as_str()).copied().unwrap_or_default();
             (Reverse(calls), name.server, name.tool)
         });
+        if !lacking.is_empty() {
+            tracing::debug!(tools = lacking.len(), "tools are embedded");
+        }
         let all: HashSet<VectorKey> = self
             .catalog
             .snapshot()

@@ -72,7 +72,7 @@ pub(crate) trait Backing: Debug + Send + Sync {
     fn notify(&self, topic: &'static str, payload: String) -> Answer<()>;
 
     /// The notifications from now on.
-    fn events(&self) -> mpsc::UnboundedReceiver<Event>;
+    fn events(&self) -> mpsc::Receiver<Event>;
 
     /// Those of these sessions that have changes: the name, the body, and whether it has ended.
     fn sessions(&self, names: Vec<String>) -> Answer<Vec<(String, Vec<u8>, bool)>>;

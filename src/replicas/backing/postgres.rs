@@ -12,8 +12,8 @@ use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
 use crate::store::{ReplicaId, Signal, Store, StoreError};
 
-/// The time between two removals of rows that have expired.
-const TIDY: Duration = Duration::from_secs(5 * 60);
+/// Events that wait for their reader; one that falls behind reads everything again.
+const WAITING: usize = 1024;
 
 const SESSIONS: &str =
     "select hash, body, ended from session where hash = any($1) and expires > now()";
@@ -94,11 +94,9 @@ impl Backing for OnPostgres {
         Box::pin(async move { Ok(store.notify(topic, &payload).await?) })
     }
 
-    fn events(&self) -> mpsc::UnboundedReceiver<Event> {
-        let (events, receiver) = mpsc::unbounded_channel();
+    fn events(&self) -> mpsc::Receiver<Event> {
+        let (events, receiver) = mpsc::channel(WAITING);
         let mut signals = self.store.notifications();
-        self.tasks
-            .spawn(tidy(self.store.clone(), self.tasks.clone()));
         let tasks = self.tasks.clone();
         self.tasks.spawn(async move {
             loop {
@@ -119,7 +117,7 @@ impl Backing for OnPostgres {
                     Ok(Signal::Reread) | Err(RecvError::Lagged(_)) => Event::Reread,
                     Err(RecvError::Closed) => return,
                 };
-                if events.send(event).is_err() {
+                if events.send(event).await.is_err() {
                     return;
                 }
             }
@@ -287,26 +285,6 @@ impl Backing for OnPostgres {
             });
             Ok(events.collect())
         })
-    }
-}
-
-/// Removes rows that have expired, from time to time until the run ends.
-async fn tidy(store: Store, tasks: Tasks) {
-    loop {
-        tokio::select! {
-            () = tokio::time::sleep(TIDY) => {}
-            () = tasks.stopped() => return,
-        }
-        for statement in [
-            "delete from session where expires < now()",
-            "delete from answer where expires < now()",
-            // So long a client gets to know that a server's process is another one than before.
-            "delete from home where until < now() - interval '1 day'",
-        ] {
-            if let Err(error) = store.execute(statement, &[]).await {
-                tracing::debug!(%error, "rows that have expired are not removed");
-            }
-        }
     }
 }
 

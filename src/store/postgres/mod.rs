@@ -15,8 +15,10 @@ mod notifications;
 mod records;
 mod replicas;
 mod shelves;
+mod tidying;
 mod url;
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -37,7 +39,7 @@ pub(crate) use keys::Keys;
 pub(crate) use migrations::LATEST;
 pub(crate) use notifications::Signal;
 use records::Mirrors;
-pub(crate) use replicas::{Replica, ReplicaId};
+pub(crate) use replicas::{PlacedAt, Replica, ReplicaId};
 pub(crate) use url::StoreUrl;
 
 /// The time limit of a connection attempt, of the wait for a connection, and of a statement.
@@ -75,6 +77,8 @@ struct Inner {
     migrated: OnceLock<(i32, i32)>,
     /// Whether this replica reaches itself at its URL.
     reached: RwLock<Option<bool>>,
+    /// Whether this replica has left the others, and gives no more signs of life.
+    has_retired: AtomicBool,
     /// Ends the thread with the last clone.
     _stop: DropGuard,
 }
@@ -107,7 +111,7 @@ impl Store {
         store.take_key().await?;
         store.listen();
         store.follow();
-        store.tidy_shelves();
+        store.tidy();
         Ok(store)
     }
 
@@ -158,6 +162,7 @@ impl Store {
             mirrors: Mirrors::default(),
             migrated: OnceLock::new(),
             reached: RwLock::default(),
+            has_retired: AtomicBool::new(false),
             _stop: stop.drop_guard(),
         })))
     }

@@ -22,7 +22,9 @@ use super::notifications::NOTIFY;
 use super::replicas::REPLICA;
 use super::{Inner, LIMIT, Signal, Store, StoreError};
 use crate::secret::{Secret, random_bytes};
-use crate::store::{Allowance, AuditLine, Change, Kind, Lease, OneChange, Records, Table};
+use crate::store::{
+    Allowance, AuditLine, AuditTaken, Change, Kind, Lease, OneChange, Records, Table,
+};
 
 /// The topic of messages about records; the payload is the kind.
 pub(super) const RECORD: &str = "record";
@@ -38,9 +40,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// The time after which a kind is read without a notification, so that nothing depends on one alone.
 const LOOK_AGAIN: Duration = Duration::from_secs(10);
-
-/// The time between two removals of what has ended.
-const TIDY: Duration = Duration::from_secs(60);
 
 /// How long a replica waits for the lease of a login, and the longest that it waits without looking.
 const PATIENCE: Duration = Duration::from_secs(45);
@@ -114,10 +113,12 @@ impl Mirrors {
     }
 }
 
-/// The changes of a kind after a number of an epoch; all of another epoch. One row at least, which has no key if there is no change.
-const CHANGES: &str = "select change.key, change.body, change.number, here.epoch \
-    from (select to_regclass('record')::oid as epoch) as here left join record as change \
-    on change.kind = $1 and change.number > case when here.epoch = $3 then $2::bigint else 0 end order by change.number";
+/// The changes of a kind after a number of an epoch. All of another epoch, and all if every number is lower: the records may be those of a
+/// copy. There is one row at least, without a key if nothing has changed.
+const CHANGES: &str = "select change.key, change.body, change.number, here.epoch, here.since \
+    from (select epoch, case when epoch = $3 and latest >= $2::bigint then $2::bigint else 0 end as since from \
+    (select to_regclass('record')::oid as epoch, (select max(number) from record where kind = $1) as latest) as known) as here \
+    left join record as change on change.kind = $1 and change.number > here.since order by change.number";
 
 const ONE: &str = "select (select body from record where kind = $1 and key = $2), \
     extract(epoch from clock_timestamp())::bigint";
@@ -136,6 +137,19 @@ const ALLOW: &str = "insert into allowance as known (key, period, used, granted,
     used = known.used + least($4::bigint, (greatest($3::bigint - known.used, 0) + $5::bigint - 1) / $5::bigint), \
     granted = least($4::bigint, (greatest($3::bigint - known.used, 0) + $5::bigint - 1) / $5::bigint) \
     where known.used < $3::bigint returning granted";
+
+/// Writes lines, unless others are at their places. Returns the number of those that were written and of those that were there, whether
+/// others are at their places, and whether the line before the first one, of the day `$5`, is missing.
+const WRITE_AUDIT: &str = "with new as (select day::date, chain, place, line \
+    from unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) as new (day, chain, place, line)), \
+    there as (select audit.line = new.line as is_same from new join audit using (day, chain, place)), \
+    written as (insert into audit (day, chain, place, line) select day, chain, place, line from new \
+    where not exists (select from there where not is_same) on conflict do nothing returning 1) \
+    select (select count(*) from written), (select count(*) from there), \
+    exists (select from there where not is_same), \
+    exists (select from (select chain, min(place) as place from new group by chain) as first \
+    where $5::text is not null and place > 1 and not exists (select from audit \
+    where audit.day = $5::text::date and audit.chain = first.chain and audit.place = first.place - 1))";
 
 /// A connection with a transaction that is open. Dropped, the connection is closed, which ends the transaction.
 pub(super) struct Transaction(Option<Object>);
@@ -178,8 +192,7 @@ impl Store {
         let (inner, mut signals) = (Arc::downgrade(&self.0), self.notifications());
         self.spawn(async move {
             let mut behind = BTreeSet::new();
-            let (mut tried, mut looked, mut tidied) =
-                (Instant::now(), Instant::now(), Instant::now());
+            let (mut tried, mut looked) = (Instant::now(), Instant::now());
             loop {
                 let received = tokio::time::timeout(RETRY, signals.recv()).await;
                 let Some(store) = store_of(&inner) else {
@@ -221,26 +234,8 @@ impl Store {
                         }
                     }
                 }
-                if tidied.elapsed() > TIDY {
-                    tidied = Instant::now();
-                    store.tidy().await;
-                }
             }
         });
-    }
-
-    /// Removes what has ended.
-    async fn tidy(&self) {
-        for statement in [
-            "delete from ticket where expires < now()",
-            "delete from allowance where ends < now() - interval '1 hour'",
-            "delete from record where body is null and changed < now() - interval '1 day'",
-        ] {
-            if let Err(error) = self.execute(statement, &[]).await {
-                tracing::debug!(%error, "the store is not tidied now");
-                return;
-            }
-        }
     }
 
     /// Reads the changes of a kind into the mirror, unless another reader has begun to do so since `asked`.
@@ -254,8 +249,8 @@ impl Store {
         };
         let parameters: [&(dyn ToSql + Sync); 3] = [&kind.name(), &from, &known];
         let rows = self.query(CHANGES, &parameters).await?;
-        let epoch = epoch_of(&rows).unwrap_or(known);
-        let is_whole = from == 0 || epoch != known;
+        let epoch = rows.first().map_or(known, |row| row.get(3));
+        let is_whole = are_whole(&rows);
         let mut kinds = mirrors.kinds.lock();
         let mirror = kinds.entry(kind).or_insert_with(|| Mirror {
             number: 0,
@@ -324,7 +319,7 @@ impl Store {
         };
         let parameters: [&(dyn ToSql + Sync); 3] = [&kind.name(), &from, &known];
         let rows = self.limited(connection.query(CHANGES, &parameters)).await?;
-        let mut table = match from == 0 || epoch_of(&rows) != Some(known) {
+        let mut table = match are_whole(&rows) {
             true => Table::new(),
             false => Table::clone(&table),
         };
@@ -446,9 +441,9 @@ fn store_of(inner: &Weak<Inner>) -> Option<Store> {
     inner.upgrade().map(Store)
 }
 
-/// The epoch in the rows of [`CHANGES`].
-fn epoch_of(rows: &[Row]) -> Option<u32> {
-    rows.first()?.get(3)
+/// Whether the rows of [`CHANGES`] are all records of their kind.
+fn are_whole(rows: &[Row]) -> bool {
+    rows.first().is_none_or(|row| row.get::<_, i64>(4) == 0)
 }
 
 /// Applies a row of [`CHANGES`]. Returns its number, which is 0 for the row without a change.
@@ -654,7 +649,11 @@ impl Records for Store {
         .boxed()
     }
 
-    fn write_audit(&self, lines: Vec<AuditLine>) -> BoxFuture<'_, io::Result<()>> {
+    fn write_audit(
+        &self,
+        lines: Vec<AuditLine>,
+        before: Option<String>,
+    ) -> BoxFuture<'_, io::Result<AuditTaken>> {
         async move {
             let (mut chains, mut places, mut days, mut texts) = (vec![], vec![], vec![], vec![]);
             for line in lines {
@@ -663,12 +662,18 @@ impl Records for Store {
                 days.push(line.day);
                 texts.push(line.text);
             }
-            let write = "insert into audit (day, chain, place, line) \
-                select day::date, chain, place, line from unnest($1::text[], $2::text[], $3::bigint[], $4::text[]) \
-                as new (day, chain, place, line) on conflict do nothing";
-            self.execute(write, &[&days, &chains, &places, &texts])
+            let count = texts.len();
+            let rows = self
+                .query(WRITE_AUDIT, &[&days, &chains, &places, &texts, &before])
                 .await?;
-            Ok(())
+            let row = rows.first().ok_or(io::ErrorKind::UnexpectedEof)?;
+            let (written, same): (i64, i64) = (row.get(0), row.get(1));
+            Ok(match (row.get(2), row.get(3)) {
+                (true, _) => AuditTaken::Foreign,
+                (false, _) if usize::try_from(written + same) != Ok(count) => AuditTaken::Again,
+                (false, true) => AuditTaken::Gap,
+                (false, false) => AuditTaken::All,
+            })
         }
         .boxed()
     }

@@ -1,6 +1,7 @@
 //! The replicas that serve clients, and whether they live.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use data_encoding::HEXLOWER;
@@ -33,6 +34,26 @@ pub(crate) struct Replica {
     pub(crate) age: f64,
 }
 
+/// Processes of a server that runs at one replica for all of them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PlacedAt {
+    /// The server.
+    pub(crate) server: String,
+    /// The URL of the replica.
+    pub(crate) peer_url: String,
+    /// The number of its processes there: one for each person, or for all.
+    pub(crate) processes: i64,
+}
+
+impl Replica {
+    /// The fault of a replica that does not reach itself at its URL.
+    #[must_use]
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        (self.reached == Some(false))
+            .then_some("it does not reach itself there, so set its `http.peer` to its own URL")
+    }
+}
+
 impl ReplicaId {
     /// A new id.
     pub(super) fn random() -> Self {
@@ -60,6 +81,11 @@ const BEAT: &str = "insert into replica (id, peer_url, build, reached) values ($
 const ALIVE: &str = "select id, peer_url, build, extract(epoch from now() - heartbeat)::float8, \
     (to_jsonb(replica) ->> 'reached')::boolean from replica \
     where heartbeat > now() - interval '10 seconds' order by id";
+
+/// The processes of servers that run at one replica: those of all people together. The turns of replicas are leases, too.
+const PLACED: &str = "select split_part(home.server, ' ', 1), replica.peer_url, count(*) from home \
+    join replica on replica.id = home.replica where home.until > now() and home.session <> 'turn' \
+    group by 1, 2 order by 1, 2";
 
 /// A replica that has ended, and whose address this one has now.
 const FOLLOW: &str = "delete from replica where peer_url = $1 and id <> $2";
@@ -91,6 +117,9 @@ impl Store {
                 let Some(store) = inner.upgrade().map(Store) else {
                     return;
                 };
+                if store.0.has_retired.load(Ordering::Relaxed) {
+                    return;
+                }
                 match store.beat(&peer_url, &build).await {
                     Ok(()) => {
                         if beaten.elapsed() > HEARTBEAT * 4 {
@@ -149,6 +178,20 @@ impl Store {
         Ok(replicas)
     }
 
+    /// The replicas at which servers run that have one process for all.
+    ///
+    /// # Errors
+    /// When PostgreSQL does not answer.
+    pub(crate) async fn placed(&self) -> Result<Vec<PlacedAt>, StoreError> {
+        let rows = self.query(PLACED, &[]).await?;
+        let placed = rows.iter().map(|row| PlacedAt {
+            server: row.get(0),
+            peer_url: row.get(1),
+            processes: row.get(2),
+        });
+        Ok(placed.collect())
+    }
+
     /// The replicas that lived at the last heartbeat, without asking PostgreSQL.
     #[must_use]
     pub(crate) fn known_replicas(&self) -> Arc<[Replica]> {
@@ -160,6 +203,7 @@ impl Store {
     /// # Errors
     /// When PostgreSQL does not answer.
     pub(crate) async fn retire(&self) -> Result<(), StoreError> {
+        self.0.has_retired.store(true, Ordering::Relaxed);
         self.execute("delete from replica where id = $1", &[&self.id().as_str()])
             .await?;
         Ok(())

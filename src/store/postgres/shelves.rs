@@ -1,7 +1,6 @@
 //! [`Shelves`] in PostgreSQL.
 
 use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -31,44 +30,7 @@ const COUNT: &str = "insert into usage (day, body) values ($1::text::date, $2) \
 
 const COUNTS: &str = "select day::text, body from usage where $1::text is null or day >= $1::text::date order by day";
 
-/// Removes what has ended, and the oldest items above 256 MB of one scope, 4 GB of results, and 1 GB of each other kind. Days of
-/// statistics go after 400 days, and approvals after an hour, as each is valid for ten minutes.
-const TIDY: [&str; 4] = [
-    "delete from shelf where expires < now()",
-    "delete from shelf using ( \
-        select kind, scope, key, \
-        sum(length(body)) over (partition by kind order by created desc, key) as of_kind, \
-        sum(length(body)) over (partition by kind, scope order by created desc, key) as of_scope from shelf \
-    ) as known where shelf.kind = known.kind and shelf.scope = known.scope and shelf.key = known.key \
-    and (known.of_kind > (case known.kind when 'result' then 4 else 1 end) * 1073741824::bigint \
-        or known.kind = 'result' and known.of_scope > 268435456)",
-    "delete from usage where day < current_date - 400",
-    "delete from record where kind = 'approvals' and changed < now() - interval '1 hour'",
-];
-
-/// The time between two removals.
-const PAUSE: Duration = Duration::from_secs(60);
-
 impl Store {
-    /// Removes what has ended from time to time, for as long as the store is open.
-    pub(super) fn tidy_shelves(&self) {
-        let inner = Arc::downgrade(&self.0);
-        self.spawn(async move {
-            loop {
-                tokio::time::sleep(PAUSE).await;
-                let Some(store) = inner.upgrade().map(Store) else {
-                    return;
-                };
-                for statement in TIDY {
-                    if let Err(error) = store.execute(statement, &[]).await {
-                        tracing::debug!(%error, "the store is not tidied now");
-                        break;
-                    }
-                }
-            }
-        });
-    }
-
     async fn begin_count(&self, day: &str) -> Result<(Transaction, Option<Vec<u8>>), StoreError> {
         let transaction = Transaction::begin(self).await?;
         let connection = transaction.connection();

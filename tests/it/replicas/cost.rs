@@ -142,6 +142,37 @@ fn a_call_costs_the_store_next_to_nothing() {
     assert_eq!(rows, "0", "a session needs no row");
 }
 
+/// The row of `audit.durable` `"store"`: each call waits for a commit, which waits for the disk.
+#[test]
+fn a_durable_log_costs_each_call_a_commit() {
+    let Some(postgres) = Postgres::start_syncing() else {
+        return;
+    };
+    let time = Duration::from_secs(seconds());
+    let database = postgres.create();
+    let setup = setup().setting("audit", json!({ "durable": "store" }));
+    let setup = setup.store(&database);
+    let gateway = setup.serve(&[]);
+    let _ = load(&gateway, CLIENTS, Duration::from_secs(1));
+    let mut calls = 0;
+    for clients in [1, CLIENTS] {
+        let before = transactions(&database);
+        let times = load(&gateway, clients, time);
+        let committed = transactions(&database) - before;
+        calls += times.len();
+        let rate = shown(
+            &format!("with a durable log, {clients} clients"),
+            &times,
+            time,
+        );
+        let each = committed * 1000.0 / as_number(times.len());
+        println!("{rate:.0} calls/s, {each:.0} transactions for 1000 calls");
+    }
+    let lines = "select count(*) from audit where line like '%\"tool\":\"log\"%'";
+    let lines: usize = database.run(lines).parse().unwrap();
+    assert!(lines >= calls, "{lines} lines of {calls} calls");
+}
+
 #[test]
 fn a_server_at_another_replica_is_as_near_as_the_network() {
     let shared = Shared::new();

@@ -122,6 +122,14 @@ fn a_replica_that_others_do_not_reach_at_its_url_says_so() {
         reached.sort();
         (reached == [Some(false), Some(true)]).then_some(())
     });
+    let doctor = cluster.setup(0).run(&["doctor", "--json"]).json();
+    let findings = doctor["findings"].as_array().unwrap();
+    let found = findings
+        .iter()
+        .filter(|finding| finding["code"] == "gateway-unreached");
+    let found: Vec<_> = found.map(|finding| finding["what"].to_string()).collect();
+    assert_eq!(found.len(), 1, "{doctor}");
+    assert!(found[0].contains("http://127.0.0.1:9"), "{found:?}");
 }
 
 #[test]

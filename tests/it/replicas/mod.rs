@@ -3,6 +3,8 @@
 pub(crate) mod cluster;
 mod cost;
 mod failure;
+mod leaving;
+mod logins;
 mod lost;
 mod modern;
 mod placement;

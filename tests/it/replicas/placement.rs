@@ -18,6 +18,7 @@ const PROGRESS: &str = r#"{"jsonrpc":"2.0","method":"notifications/progress","pa
 /// The home of a server, whose entry is the same at all replicas.
 pub(super) struct Shared {
     directory: TempDir,
+    members: Value,
 }
 
 impl Shared {
@@ -26,6 +27,15 @@ impl Shared {
         let server = Server::new()
             .tool("count", [count()])
             .tool("slow", [note("slow began"), sleep(3000), answer("slow")])
+            .tool(
+                "short",
+                [
+                    note("short began"),
+                    sleep(400),
+                    note("short ended"),
+                    answer("short"),
+                ],
+            )
             .tool(
                 "ask",
                 [
@@ -40,7 +50,16 @@ impl Shared {
                 [note("hanging"), await_cancel(), note("was cancelled")],
             );
         std::fs::write(directory.path().join("script"), server.to_json()).unwrap();
-        Self { directory }
+        Self {
+            directory,
+            members: json!({}),
+        }
+    }
+
+    /// With more members in its entry.
+    pub(super) fn with(mut self, members: Value) -> Self {
+        self.members = members;
+        self
     }
 
     pub(super) fn start(&self) -> Option<Cluster> {
@@ -48,21 +67,29 @@ impl Shared {
     }
 
     fn configure(&self, setup: Setup) -> Setup {
-        let entry = json!({
+        let mut entry = json!({
             "command": program::fake_server(),
             "args": [self.directory.path().join("script"), self.directory.path().join("log")],
             "placement": "one",
         });
+        let members = self.members.as_object().expect("members of an entry");
+        entry.as_object_mut().unwrap().extend(members.clone());
         setup.entry("fake", &entry.to_string())
     }
 
-    /// The number of lines in the server's log with this text.
-    fn count(&self, text: &str) -> usize {
+    /// The lines of the server's log with this text.
+    pub(super) fn lines(&self, text: &str) -> Vec<String> {
         let log = std::fs::read_to_string(self.directory.path().join("log")).unwrap_or_default();
-        log.lines().filter(|line| line.contains(text)).count()
+        let lines = log.lines().filter(|line| line.contains(text));
+        lines.map(str::to_owned).collect()
     }
 
-    fn wait_for(&self, text: &str) {
+    /// The number of lines in the server's log with this text.
+    pub(super) fn count(&self, text: &str) -> usize {
+        self.lines(text).len()
+    }
+
+    pub(super) fn wait_for(&self, text: &str) {
         until(&format!("`{text}` in the log"), || {
             (self.count(text) > 0).then_some(())
         });
@@ -105,6 +132,13 @@ fn one_process_counts_for_all_replicas_until_its_home_is_killed() {
         assert_eq!(said.text(), number.to_string());
     }
     assert_eq!(shared.count("start"), 1, "one process has started");
+    let status = cluster.setup(0).run(&["status", "--json"]).code(0).json();
+    let url = format!("http://{}", cluster.at(home(&cluster)).address());
+    let at = json!([{ "peer_url": url, "processes": 1 }]);
+    assert_eq!(
+        status["store"]["placement"],
+        json!([{ "server": "fake", "at": at }])
+    );
 
     // The home is killed while it works for another replica.
     let killed = home(&cluster);
@@ -188,6 +222,15 @@ fn progress_cancellation_and_questions_pass_between_replicas() {
     assert_eq!(third.post(cancel).send().status, 202);
     shared.wait_for("was cancelled");
     drop(call);
+    // The cancelled call is over: a question for a client of another replica is asked.
+    let third = cluster
+        .at((other + 1) % 3)
+        .session_of("2025-11-25", &json!({ "elicitation": {} }));
+    let mut call = third.execute(5, "fake__ask", "").open();
+    let question: Value = serde_json::from_str(call.message().as_str()).unwrap();
+    let reply = json!({ "jsonrpc": "2.0", "id": question["id"], "result": { "action": "cancel" } });
+    assert_eq!(third.post(&reply.to_string()).send().status, 202);
+    assert_eq!(call.message().text(), "asked");
     assert_eq!(shared.count("start"), 1);
 }
 

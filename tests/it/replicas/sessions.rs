@@ -201,8 +201,9 @@ fn subscriptions_and_the_stream_belong_to_the_session_not_to_a_replica() {
         .send();
     assert_eq!(level.message().result(), "{}");
     settle();
-    let known = "select string_agg(encode(body, 'escape'), '') from session";
-    assert_eq!(cluster.database.run(known), r#"{"log_level":"error"}"#);
+    // The level alone is left, and sealed: addresses of resources can have secrets in them.
+    let known = "select count(*), max(position('error' in encode(body, 'escape'))), max(octet_length(body)) < 64 from session";
+    assert_eq!(cluster.database.run(known), "1|0|t");
 }
 
 #[test]

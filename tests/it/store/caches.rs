@@ -70,3 +70,50 @@ fn a_replica_that_starts_finds_the_lists_of_another() {
     let found = said(gateway.modern("tools/call", query).by(&anna));
     assert!(found.contains("git__log"), "{found}");
 }
+
+/// It is open which of two replicas works. The other one takes the vectors.
+#[cfg(feature = "semantic")]
+#[test]
+fn one_replica_embeds_the_tools_for_all() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let open = || {
+        let setup = replica(&database).setting("search", serde_json::json!({ "semantic": true }));
+        setup.log_level("debug")
+    };
+    let (here, there) = (open(), open());
+    let gateways = [here.serve(&[]), there.serve(&[])];
+    let anna = token(&here, &["anna", "--role", "dev"]);
+    for gateway in &gateways {
+        assert_eq!(execute(gateway, "git__log", &anna), "200 the log");
+    }
+    // The number of vectors in the file of a replica, if it has one.
+    let vectors = |setup: &crate::support::Setup| {
+        let directory = setup.cache_path().join("search/vectors/v1");
+        let files = fs::read_dir(directory).into_iter().flatten().flatten();
+        let mut paths = files.map(|file| file.path());
+        let path = paths.find(|path| path.extension().is_some_and(|end| end == "vectors"))?;
+        let bytes = fs::read(path).ok()?;
+        Some(u32::from_le_bytes(*bytes[12..].first_chunk()?))
+    };
+    let embedded = |setup: &crate::support::Setup| {
+        let log = fs::read_to_string(setup.home().path("state/logs/mcpzip.log")).unwrap();
+        let parts = log.split("tools are embedded tools=").skip(1);
+        let counts = parts.map(|rest| {
+            let end = rest.find(|c: char| !c.is_ascii_digit());
+            rest[..end.unwrap_or(rest.len())].parse::<u32>().unwrap()
+        });
+        counts.sum::<u32>()
+    };
+    let count = until("both to have the vectors of all tools", || {
+        let (first, second) = (vectors(&here)?, vectors(&there)?);
+        (first == second && first >= 4).then_some(first)
+    });
+    std::thread::sleep(std::time::Duration::from_secs(4));
+    assert_eq!(
+        embedded(&here) + embedded(&there),
+        count,
+        "each of them once"
+    );
+}

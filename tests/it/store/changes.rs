@@ -71,6 +71,53 @@ fn a_database_that_was_restored_is_read_with_its_own_numbers() {
     wait_for(&gateway, "git__log", &anna, "401");
 }
 
+/// Connections stay, and numbers are lower than before.
+#[test]
+fn records_that_were_restored_are_read_whole() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = replica(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    database.run("create table copy as select * from record");
+    let bo = token(&setup, &["bo", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &bo), "200 the log");
+    database.run("truncate record; insert into record select * from copy");
+    wait_for(&gateway, "git__log", &bo, "401");
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+}
+
+/// Each row takes its time, so that one statement for all of them would take longer than statements may.
+#[test]
+fn much_that_has_ended_is_removed_in_parts() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = replica(&database);
+    let _ = setup.run(&["store", "migrate"]).code(0);
+    database.run(
+        "insert into shelf (kind, scope, key, body, expires) \
+        select 'result', 's', n::text, 'body', now() - interval '1 hour' from generate_series(1, 300) as n; \
+        insert into shelf (kind, scope, key, body, created, expires) \
+        select 'result', 'anna.session' || n, 'k', convert_to(repeat('x', 8000000), 'UTF8'), \
+        now() + n * interval '1 second', now() + interval '1 hour' from generate_series(1, 40) as n; \
+        create function slowly() returns trigger language plpgsql as \
+        'begin perform pg_sleep(0.015); return old; end'; \
+        create trigger slowly before delete on shelf for each row execute function slowly()",
+    );
+    let _gateway = setup.serve(&[]);
+    until("all to be removed", || {
+        (database.run("select count(*) from shelf where scope = 's'") == "0").then_some(())
+    });
+    // The results of one person in all sessions are bounded, too: 256 MB.
+    let theirs = "select count(*), min(substr(scope, 13)::int) from shelf where kind = 'result'";
+    until("the oldest to be removed", || {
+        (database.run(theirs) == "33|8").then_some(())
+    });
+}
+
 #[test]
 fn a_schema_that_was_made_again_is_read_whole() {
     let Some(database) = Postgres::database() else {

@@ -68,6 +68,41 @@ fn no_call_is_answered_whose_line_is_not_in_the_store() {
     });
 }
 
+/// PostgreSQL answers, and takes no lines: its disk is full, or a table is locked or gone.
+#[test]
+fn once_the_store_has_refused_a_line_no_call_is_made() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = durable(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    database.run("alter table audit rename to away");
+    let refused = execute(&gateway, "git__log", &anna);
+    assert!(
+        refused.contains("the audit log cannot be committed in the store"),
+        "{refused}"
+    );
+    let made = setup.home().count("git", "tools/call");
+    for _ in 0..3 {
+        let refused = execute(&gateway, "git__log", &anna);
+        assert!(
+            refused.contains("the audit log cannot be committed in the store"),
+            "{refused}"
+        );
+    }
+    assert_eq!(setup.home().count("git", "tools/call"), made);
+    let ready = gateway.call("GET", "/readyz").send();
+    assert_eq!(ready.status, 200);
+    assert!(ready.body.contains(r#""failed":["audit"]"#), "{ready:?}");
+    database.run("alter table away rename to audit");
+    wait_for(&gateway, "git__log", &anna, "200 the log");
+    assert!(lines(&database) > made);
+    let ready = gateway.call("GET", "/readyz").send();
+    assert_eq!(ready.body, r#"{"status":"ready"}"#);
+}
+
 #[test]
 fn without_a_store_a_log_that_must_be_in_one_refuses_calls() {
     let setup = crate::identities::setup().setting("audit", json!({ "durable": "store" }));

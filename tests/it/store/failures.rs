@@ -1,5 +1,6 @@
 //! PostgreSQL down, slow and back: what goes on, what fails in words, and what is not lost.
 
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
@@ -81,6 +82,59 @@ fn lines_of_a_killed_gateway_are_sent_by_the_next_one() {
     let _gateway = setup.serve(&[]);
     until("the lines arrive", || {
         (lines(&database) >= 11).then_some(())
+    });
+}
+
+/// A volume that was cloned, or an image with a state: both gateways have the name and the numbers of one log.
+#[test]
+fn a_copied_state_directory_loses_no_line() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let first = replica(&database);
+    let mut gateway = first.serve(&[]);
+    let anna = token(&first, &["anna", "--role", "dev"]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    until("the line arrives", || (lines(&database) == 1).then_some(()));
+    gateway.process().signal(Signal::TERM);
+    gateway.process().wait();
+    drop(gateway);
+    let second = replica(&database);
+    let (from, to) = (first.home().path("state"), second.home().path("state"));
+    std::fs::create_dir_all(&to).unwrap();
+    let mut copy = Command::new("cp");
+    let copied = copy.arg("-a").arg(from.join(".")).arg(&to).status();
+    assert!(copied.unwrap().success());
+    let gateways = [first.serve(&[]), second.serve(&[])];
+    for _ in 0..5 {
+        for gateway in &gateways {
+            assert_eq!(execute(gateway, "git__log", &anna), "200 the log");
+        }
+    }
+    let count = r#"select count(distinct line) from audit where line like '%"tool":"log"%'"#;
+    until("all lines to arrive", || {
+        (database.run(count) == "11").then_some(())
+    });
+}
+
+#[test]
+fn lines_that_a_restored_database_does_not_have_are_sent_again() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    let setup = replica(&database);
+    let gateway = setup.serve(&[]);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let call = || assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    call();
+    until("the line arrives", || (lines(&database) == 1).then_some(()));
+    database.run("create table copy as select * from audit");
+    (0..4).for_each(|_| call());
+    until("all lines arrive", || (lines(&database) == 5).then_some(()));
+    database.run("truncate audit; insert into audit select * from copy");
+    call();
+    until("the missing lines arrive, too", || {
+        (lines(&database) == 6).then_some(())
     });
 }
 

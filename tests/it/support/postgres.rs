@@ -21,6 +21,8 @@ pub(crate) struct Postgres {
     directory: TempDir,
     programs: PathBuf,
     keeper: Option<Child>,
+    /// Whether a commit waits for the disk.
+    syncs: bool,
 }
 
 /// A database of it.
@@ -45,12 +47,24 @@ impl Postgres {
     /// A cluster of one test. `None` if the test is left out.
     #[track_caller]
     pub(crate) fn start() -> Option<Self> {
+        Self::begin(false)
+    }
+
+    /// A cluster of one test whose commits wait for the disk. `None` if the test is left out.
+    #[track_caller]
+    pub(crate) fn start_syncing() -> Option<Self> {
+        Self::begin(true)
+    }
+
+    #[track_caller]
+    fn begin(syncs: bool) -> Option<Self> {
         let programs = programs()?;
         let directory = TempDir::new().unwrap();
         let mut cluster = Self {
             directory,
             programs,
             keeper: None,
+            syncs,
         };
         if rustix::process::geteuid().is_root() {
             // PostgreSQL refuses root.
@@ -91,7 +105,7 @@ impl Postgres {
             "-c",
             "max_connections=300",
             "-c",
-            "fsync=off",
+            if self.syncs { "fsync=on" } else { "fsync=off" },
         ]);
         keeper
             .stdin(Stdio::piped())
