@@ -73,7 +73,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     table.add_own(
         "the program with its model",
         "MB",
-        Some(Bar::AtMost(25.0)),
+        Some(Bar::AtMost(50.0)),
         size as f64 / 1e6,
     );
     Ok(())
