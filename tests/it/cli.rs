@@ -137,8 +137,8 @@ fn exit_codes_say_what_went_wrong() {
     for (arguments, code) in [
         (&["call", "hub__create_issue", r#"{"title":"x"}"#][..], 0),
         (&["call", "hub__no_such"], 1),
-        (&["call", "hub__create_issue", r#"{"title":{}}"#], 1),
-        (&["call", "hub__create_issue", "nonsense"], 1),
+        (&["call", "hub__create_issue", r#"{"title":{}}"#], 2),
+        (&["call", "hub__create_issue", "nonsense"], 2),
         (&["search", "--server", "nobody", "x"], 1),
         (&["--no-such-flag"], 2),
         (&["no-such-command"], 2),
@@ -226,7 +226,7 @@ fn a_command_whose_terminal_is_closed_ends() {
     let Some(terminal) = Terminal::run(&setup.command(&["search", "read a file"])) else {
         return;
     };
-    terminal.shows("stuck");
+    terminal.shows("searching");
     let process = terminal.process("mcpzip");
     drop(terminal);
     until("the command to end", || {
