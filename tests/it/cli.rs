@@ -223,6 +223,7 @@ fn a_server_that_cannot_be_reached_is_its_own_code() {
 #[test]
 fn a_command_whose_terminal_is_closed_ends() {
     let setup = Setup::new().server("stuck", Server::new().at_start([hang()]));
+    setup.save();
     let Some(terminal) = Terminal::run(&setup.command(&["search", "read a file"])) else {
         return;
     };
