@@ -181,6 +181,13 @@ impl Shipping {
         }
     }
 
+    /// Says that old lines are sent first. Calls that wait for their line would wait too long.
+    fn begins_again(&self) {
+        let fault = "its lines are being sent to the store again".to_owned();
+        self.progress
+            .send_modify(|progress| progress.fault = Some(fault));
+    }
+
     fn failed(&self, error: &io::Error) {
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut is_first = false;
@@ -275,8 +282,9 @@ async fn send_all(
                 }
                 AuditTaken::Foreign => {
                     tracing::warn!(
-                        "another gateway has sent its audit log under the name of this one, whose state directory is a copy: all lines are sent under a new name"
+                        "the store has other lines under the name of this gateway, as if its state directory were a copy of another one's: all lines are sent under a new name"
                     );
+                    shipping.begins_again();
                     let of = directories.clone();
                     let named = tasks.spawn_blocking(move || begin(&of));
                     spool.sent = Some(named.await.unwrap_or_else(|_| Err(ended()))?);
@@ -294,6 +302,7 @@ async fn send_all(
                 tracing::warn!(
                     "the store has lost lines of the audit log, as one that was restored from a copy: those that are in files here are sent again"
                 );
+                shipping.begins_again();
                 sent.places.retain(|file, _| !file.starts_with(&of_chain));
             }
         }

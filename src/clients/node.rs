@@ -8,7 +8,7 @@ use jsonc_parser::ast::Value;
 use crate::mcp::object::quoted;
 
 /// A value. Members keep their order; of a duplicate key the last one counts.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Node {
     /// Null, or no value.
     Null,

@@ -77,8 +77,8 @@ impl Sharing {
         for (other, rights) in self.unlike {
             if self.joined.with_tools_of(&rights) != self.joined {
                 shared.notes.push(format!(
-                    "`{name}` does not have the allowed tools of {other}, which runs the same program or URL with other arguments, \
-                     variables or secrets"
+                    "`{name}` is not limited to the allowed tools of {other}, which runs the same program or URL with other arguments, \
+                     variables or secrets: each client may call all of its tools"
                 ));
             }
         }
@@ -194,7 +194,7 @@ impl Servers {
                     let args = without_versions(command, &self.args(node, resolves));
                     Node::texts(args.into_iter().filter(|arg| arg != "-y" && arg != "--yes"))
                 }
-                ("url", _, Some(url)) => Node::text(url.trim_end_matches('/')),
+                ("url", _, Some(url)) => Node::text(spelled(&self.stored().filled(url))),
                 _ => value.clone(),
             };
             (key, value)
@@ -271,4 +271,15 @@ fn program(node: &Node) -> Node {
             .filter(|(key, _)| !aside.contains(key))
             .map(|(key, value)| (key, value.clone())),
     )
+}
+
+/// A URL with scheme and host in lower case and without a slash at its end.
+fn spelled(url: &str) -> String {
+    let host = url.find("://").map_or(0, |at| at + 3);
+    let path = url[host..]
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| host + at);
+    let (address, rest) = url.split_at(path);
+    let spelled = address.to_ascii_lowercase() + rest;
+    spelled.trim_end_matches('/').to_owned()
 }

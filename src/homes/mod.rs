@@ -28,6 +28,9 @@ use crate::upstream::{Attached, Homes, Placed, Pool, Wanted};
 pub(crate) use tunnel::{FIRST_ID, MOVED, Outflow};
 use tunnel::{Inflows, Remote};
 
+/// How long a process that takes no more calls stays for those that were sent before the others knew.
+const ON_THE_WAY: Duration = Duration::from_millis(500);
+
 /// The time between two prolongations of leases.
 const PROLONG: Duration = Duration::from_secs(3);
 
@@ -273,6 +276,8 @@ impl HomesOfReplicas {
         let leaving = async {
             self.0.leaving.cancelled().await;
             process.leave();
+            // Calls that are on their way come back unsent.
+            tokio::time::sleep(ON_THE_WAY).await;
             process.idle().await;
         };
         tokio::select! {

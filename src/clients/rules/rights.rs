@@ -12,8 +12,17 @@ pub(in super::super) struct Rights {
     only: Option<BTreeSet<String>>,
     ask: BTreeSet<String>,
     deny: BTreeSet<String>,
+    when: Conditional,
     within: BTreeSet<String>,
     outside: BTreeSet<String>,
+}
+
+/// Rules that hold under a condition, `{"tool": …, "when": …}`, which only mcpzip's own entries have.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Conditional {
+    allow: Vec<Node>,
+    ask: Vec<Node>,
+    deny: Vec<Node>,
 }
 
 impl Rights {
@@ -58,22 +67,33 @@ impl Rights {
 
     /// Reads the rules of an entry.
     pub(in super::super) fn read(entry: &Node) -> Self {
+        let written = |key: &str| {
+            let list = entry.at(&["tools", key]);
+            list.filter(|list| matches!(list, Node::List(_)))
+        };
         let list = |key: &str| {
-            let written = entry
-                .at(&["tools", key])
-                .filter(|list| matches!(list, Node::List(_)));
-            written.map(|list| {
-                list.items()
-                    .iter()
-                    .filter_map(Node::as_text)
-                    .map(str::to_owned)
-                    .collect()
-            })
+            let texts = |list: &Node| {
+                let texts = list.items().iter().filter_map(Node::as_text);
+                texts.map(str::to_owned).collect()
+            };
+            written(key).map(texts)
+        };
+        let conditional = |key: &str| {
+            let items = written(key).map(Node::items).unwrap_or_default().iter();
+            items
+                .filter(|item| item.as_text().is_none())
+                .cloned()
+                .collect()
         };
         let mut rights = Self {
             only: list("allow"),
             ask: list("ask").unwrap_or_default(),
             deny: list("deny").unwrap_or_default(),
+            when: Conditional {
+                allow: conditional("allow"),
+                ask: conditional("ask"),
+                deny: conditional("deny"),
+            },
             ..Self::default()
         };
         for project in entry
@@ -91,36 +111,27 @@ impl Rights {
         rights
     }
 
-    /// Returns the entry with these rules.
+    /// Returns the entry with these rules. All else in it stays.
     pub(in super::super) fn write(&self, entry: &Node) -> Node {
-        let list = |texts: &BTreeSet<String>| Node::texts(texts.iter().cloned());
-        let mut tools: Vec<(&str, Node)> = Vec::new();
-        tools.extend(self.only.iter().map(|only| ("allow", list(only))));
-        tools.extend(
-            [("ask", &self.ask), ("deny", &self.deny)]
-                .into_iter()
-                .filter(|(_, t)| !t.is_empty())
-                .map(|(k, t)| (k, list(t))),
-        );
-        let outside = self.outside.iter().map(|project| format!("!{project}"));
-        let projects: Vec<String> = self.within.iter().cloned().chain(outside).collect();
-        let mut members: Vec<(String, Node)> = entry
-            .members()
-            .into_iter()
-            .map(|(key, value)| (key.to_owned(), value.clone()))
-            .collect();
-        for (key, value) in [
-            ("tools", Node::map(tools)),
-            ("projects", Node::texts(projects)),
+        let list = |texts: Option<&BTreeSet<String>>, conditional: &[Node]| {
+            let texts = texts.into_iter().flatten().map(Node::text);
+            Node::List(texts.chain(conditional.iter().cloned()).collect())
+        };
+        let mut tools = members(entry.get("tools"));
+        let allow = self.only.as_ref();
+        for (key, list, is_needed) in [
+            ("allow", list(allow, &self.when.allow), allow.is_some()),
+            ("ask", list(Some(&self.ask), &self.when.ask), false),
+            ("deny", list(Some(&self.deny), &self.when.deny), false),
         ] {
-            members.retain(|(known, _)| known != key);
-            if !matches!(&value, Node::Map(members) if members.is_empty())
-                && value != Node::List(Vec::new())
-            {
-                members.push((key.to_owned(), value));
-            }
+            put(&mut tools, key, list, is_needed);
         }
-        Node::Map(members)
+        let outside = self.outside.iter().map(|project| format!("!{project}"));
+        let projects = Node::texts(self.within.iter().cloned().chain(outside));
+        let mut entry = members(Some(entry));
+        put(&mut entry, "tools", Node::Map(tools), false);
+        put(&mut entry, "projects", projects, false);
+        Node::Map(entry)
     }
 
     /// Merges two sets of rules: the stricter of each rule, and the union of projects.
@@ -133,6 +144,7 @@ impl Rights {
             only,
             ask,
             deny: both(&self.deny, &other.deny),
+            when: self.conditional_of_both(other),
             within: if is_everywhere {
                 BTreeSet::new()
             } else {
@@ -180,6 +192,43 @@ impl Rights {
         (Some(only.collect()), ask)
     }
 
+    /// The conditional rules of both. One that permits stays only if the other permits its tool without asking.
+    fn conditional_of_both(&self, other: &Self) -> Conditional {
+        let callable = stricter(self.callable(), other.callable());
+        let (mut allow, mut ask) = (Vec::new(), Vec::new());
+        for (own, other) in [(self, other), (other, self)] {
+            let permitted = other.callable();
+            let is_permitted = |item: &Node| {
+                let mut permitted = permitted.iter();
+                permitted.all(|tools| lets(tools, &tool_of(item).to_owned()))
+            };
+            let asked = |item: &Node| {
+                let conditional = other.when.ask.iter().map(tool_of);
+                let mut asked = other.ask.iter().map(String::as_str).chain(conditional);
+                asked.any(|pattern| may_match(pattern, tool_of(item)))
+            };
+            allow.extend(own.when.allow.iter().filter(|item| {
+                other.when.allow.contains(item) || is_permitted(item) && !asked(item)
+            }));
+            for item in &own.when.ask {
+                if other.when.ask.contains(item) || is_permitted(item) {
+                    ask.push(item.clone());
+                    continue;
+                }
+                // It is then about the tools that both permit.
+                let tools = callable.iter().flatten();
+                let tools = tools.filter(|tool| may_match(tool_of(item), tool));
+                ask.extend(tools.map(|tool| about(item, tool)));
+            }
+        }
+        let deny = self.when.deny.iter().chain(&other.when.deny);
+        Conditional {
+            allow: once(allow.into_iter().cloned()),
+            ask: once(ask),
+            deny: once(deny.cloned()),
+        }
+    }
+
     /// These rights with the stricter of both tool rules.
     pub(in super::super) fn with_tools_of(&self, other: &Self) -> Self {
         let both = self.and(other);
@@ -192,10 +241,10 @@ impl Rights {
 
     /// These rules without the list of the only permitted tools.
     pub(in super::super) fn without_allow(&self) -> Self {
-        Self {
-            only: None,
-            ..self.clone()
-        }
+        let mut rights = self.clone();
+        rights.only = None;
+        rights.when.allow.clear();
+        rights
     }
 
     /// The limits of these tool rules that `before` did not have.
@@ -203,12 +252,25 @@ impl Rights {
         let added = |now: &BTreeSet<String>, before: &BTreeSet<String>| -> Vec<String> {
             now.difference(before).cloned().collect()
         };
-        let is_narrower = self.only != before.only || self.callable() != before.callable();
+        let conditional = |now: &[Node], before: &[Node]| -> Vec<String> {
+            let added = now.iter().filter(|item| !before.contains(item));
+            let shown = |item: &Node| match item.get("when") {
+                Some(when) => format!("{} when {}", tool_of(item), when.to_json()),
+                None => item.to_json(),
+            };
+            added.map(shown).collect()
+        };
+        let is_narrower = self.only != before.only
+            || self.callable() != before.callable()
+            || self.when.allow != before.when.allow;
         let only = self.only.iter().filter(|_| is_narrower);
-        let lists = [
-            (added(&self.ask, &before.ask), Carried::Ask as fn(_) -> _),
-            (added(&self.deny, &before.deny), Carried::Deny),
-        ];
+        let (mut ask, mut deny) = (
+            added(&self.ask, &before.ask),
+            added(&self.deny, &before.deny),
+        );
+        ask.extend(conditional(&self.when.ask, &before.when.ask));
+        deny.extend(conditional(&self.when.deny, &before.when.deny));
+        let lists = [(ask, Carried::Ask as fn(_) -> _), (deny, Carried::Deny)];
         let lists = lists.into_iter().filter(|(tools, _)| !tools.is_empty());
         only.map(|only| Carried::Only(only.iter().cloned().collect()))
             .chain(lists.map(|(tools, kind)| kind(tools)))
@@ -227,9 +289,61 @@ impl Rights {
 
     /// Whether the tool rules and the excluded projects are equal.
     pub(in super::super) fn has_rules_of(&self, other: &Self) -> bool {
-        (&self.only, &self.ask, &self.deny, &self.outside)
-            == (&other.only, &other.ask, &other.deny, &other.outside)
+        (&self.only, &self.ask, &self.deny, &self.when, &self.outside)
+            == (
+                &other.only,
+                &other.ask,
+                &other.deny,
+                &other.when,
+                &other.outside,
+            )
     }
+}
+
+fn members(node: Option<&Node>) -> Vec<(String, Node)> {
+    let members = node.map(Node::members).unwrap_or_default();
+    let owned = members.into_iter();
+    owned
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect()
+}
+
+/// Puts a list or map in the place of the one before. An empty one is left out unless it is needed; it replaces nothing of another type.
+fn put(members: &mut Vec<(String, Node)>, key: &str, value: Node, is_needed: bool) {
+    let is_empty = value.items().is_empty() && value.members().is_empty();
+    let there = members.iter().position(|(known, _)| known == key);
+    match there {
+        Some(at) if is_empty && !is_needed => {
+            if matches!(members[at].1, Node::List(_) | Node::Map(_)) {
+                members.remove(at);
+            }
+        }
+        Some(at) => members[at].1 = value,
+        None if is_empty && !is_needed => {}
+        None => members.push((key.to_owned(), value)),
+    }
+}
+
+/// The tool or pattern of a conditional rule. One without is about all tools.
+fn tool_of(item: &Node) -> &str {
+    item.get("tool").and_then(Node::as_text).unwrap_or("*")
+}
+
+/// The conditional rule for another tool.
+fn about(item: &Node, tool: &str) -> Node {
+    let mut members = members(Some(item));
+    put(&mut members, "tool", Node::text(tool), true);
+    Node::Map(members)
+}
+
+fn once(items: impl IntoIterator<Item = Node>) -> Vec<Node> {
+    let mut all = Vec::new();
+    for item in items {
+        if !all.contains(&item) {
+            all.push(item);
+        }
+    }
+    all
 }
 
 /// The tools that both lists permit. A missing list permits all.
@@ -362,6 +476,51 @@ mod tests {
                 tools(Some(&["a"]), &["b"]),
                 tools(Some(&["b", "c"]), &[]),
                 tools(Some(&["b"]), &["b"]),
+            ),
+        ] {
+            assert_eq!(one.and(&two), both, "{one:?} {two:?}");
+            assert_eq!(two.and(&one), both, "{two:?} {one:?}");
+        }
+        // A permission under a condition stays only where the other permits the tool without asking.
+        let when = |tool: &str| Node::map([("tool", Node::text(tool)), ("when", Node::Null)]);
+        let with = |only: Option<&[&str]>, ask: &[&str], when: [Vec<Node>; 3]| {
+            let [allow, ask_when, deny] = when;
+            Rights {
+                when: Conditional {
+                    allow,
+                    ask: ask_when,
+                    deny,
+                },
+                ..tools(only, ask)
+            }
+        };
+        let push = || vec![when("push")];
+        let none = Vec::new;
+        for (one, two, both) in [
+            (
+                with(Some(&[]), &[], [push(), none(), none()]),
+                tools(None, &[]),
+                with(Some(&[]), &[], [push(), none(), none()]),
+            ),
+            (
+                with(Some(&[]), &[], [push(), none(), none()]),
+                tools(Some(&["push", "x"]), &[]),
+                with(Some(&[]), &[], [push(), none(), none()]),
+            ),
+            (
+                with(Some(&["a"]), &[], [push(), none(), none()]),
+                tools(Some(&["a"]), &[]),
+                tools(Some(&["a"]), &[]),
+            ),
+            (
+                with(Some(&["a"]), &[], [push(), none(), none()]),
+                tools(None, &["pu*"]),
+                tools(Some(&["a"]), &[]),
+            ),
+            (
+                with(None, &[], [none(), vec![when("*")], push()]),
+                tools(Some(&["a"]), &[]),
+                with(Some(&["a"]), &[], [none(), vec![when("a")], push()]),
             ),
         ] {
             assert_eq!(one.and(&two), both, "{one:?} {two:?}");

@@ -98,7 +98,9 @@ impl Inventory {
         for (name, mut state, until, patience, is_counted) in missing {
             let listed = state.wait_for(|state| state.rounds >= until);
             // It fails if the server is removed from the configuration meanwhile.
-            if timeout_at(start + patience, listed).await.is_err() && is_counted {
+            let is_late = timeout_at(start + patience, listed).await.is_err();
+            // A short wait says nothing new of a server that was late before.
+            if is_late && is_counted && patience > DOUBTFUL {
                 let late = NotListed::Late(patience);
                 self.remember_failure(&name, &late).await;
             }

@@ -145,11 +145,11 @@ impl Habits {
             words: search.words.clone(),
         };
         state.table.learn(&lesson);
-        let is_written = self.place.is_some() && state.pending.len() < MOST_PENDING;
-        if is_written {
+        let is_kept = self.place.is_some();
+        if is_kept && state.pending.len() < MOST_PENDING {
             state.pending.push(lesson);
         }
-        is_written
+        is_kept
     }
 
     /// The number of hits of a search from which the best `limit` are chosen; `None` if nothing has been learnt.
@@ -219,9 +219,10 @@ impl Habits {
         }
         let (habits, owner) = (self.clone(), tasks.clone());
         tasks.spawn(async move {
+            let is_time = tokio::time::timeout(DELAY, owner.stopped()).await.is_err();
+            habits.is_write_due.store(false, Ordering::Release);
             // The end of the run writes them otherwise.
-            if tokio::time::timeout(DELAY, owner.stopped()).await.is_err() {
-                habits.is_write_due.store(false, Ordering::Release);
+            if is_time {
                 let _ = owner.spawn_blocking(move || habits.flush()).await;
             }
         });

@@ -20,8 +20,11 @@ const ALONE: &str = "select pg_try_advisory_xact_lock(hashtextextended('mcpzip t
 const LIMIT: &str = "set local statement_timeout = '30s'; set local lock_timeout = '1s'";
 const GIVEN_UP: Duration = Duration::from_secs(35);
 
-/// The most rows that one statement removes, and the most statements of one kind in a row.
+/// The most rows that one statement removes, and the most statements of one kind in a row. Rows of the shelf have up to 8 MB; finding those that
+/// are too much reads all of them.
 const PART: u64 = 200;
+const PART_OF_SHELF: u64 = 50;
+const PART_OF_EXCESS: u64 = 2000;
 const PARTS: usize = 500;
 
 /// The tables with rows that end, and the conditions. For a day, clients get to know that a server's process is another one than before. Days of
@@ -46,13 +49,12 @@ const ENDED: [(&str, &str); 9] = [
 
 /// The oldest items of the shelf above 256 MB of the results of one owner, 4 GB of all results, and 1 GB of each other kind. The scope of a
 /// result begins with its owner.
-const TOO_MUCH: &str = "delete from shelf using ( \
-        select kind, scope, key, \
+const TOO_MUCH: &str = "select ctid from ( \
+        select ctid, kind, \
         sum(length(body)) over (partition by kind order by created desc, key) as of_kind, \
         sum(length(body)) over (partition by kind, split_part(scope, '.', 1) order by created desc, key) as of_owner from shelf \
-    ) as known where shelf.kind = known.kind and shelf.scope = known.scope and shelf.key = known.key \
-    and (known.of_kind > (case known.kind when 'result' then 4 else 1 end) * 1073741824::bigint \
-        or known.kind = 'result' and known.of_owner > 268435456)";
+    ) as known where known.of_kind > (case known.kind when 'result' then 4 else 1 end) * 1073741824::bigint \
+        or known.kind = 'result' and known.of_owner > 268435456";
 
 impl Store {
     /// Removes what has ended from time to time, for as long as the store is open.
@@ -68,7 +70,7 @@ impl Store {
                 };
                 match store.remove_ended().await {
                     Ok(()) => has_failed = false,
-                    Err(error) if has_failed || error.is_unavailable() => {
+                    Err(error) if has_failed || !matches!(error, StoreError::Slow) && error.is_unavailable() => {
                         tracing::debug!(%error, "the store is not tidied now");
                     }
                     Err(error) => {
@@ -80,20 +82,36 @@ impl Store {
         });
     }
 
+    /// One table that cannot be tidied does not keep the others from it. The first failure is returned.
     async fn remove_ended(&self) -> Result<(), StoreError> {
-        for (table, condition) in ENDED {
-            let statement = format!(
-                "delete from {table} where ctid = any (array(select ctid from {table} where {condition} limit {PART})) and ({condition})"
-            );
+        let ended = ENDED.map(|(table, condition)| {
+            let part = if table == "shelf" {
+                PART_OF_SHELF
+            } else {
+                PART
+            };
+            let rows = format!("select ctid from {table} where {condition} limit {part}");
+            let statement =
+                format!("delete from {table} where ctid = any (array({rows})) and ({condition})");
+            (statement, part)
+        });
+        let excess = format!(
+            "delete from shelf where ctid = any (array({TOO_MUCH} limit {PART_OF_EXCESS}))"
+        );
+        let mut failure = Ok(());
+        for (statement, part) in ended.into_iter().chain([(excess, PART_OF_EXCESS)]) {
             for _ in 0..PARTS {
-                match self.patiently(&statement).await? {
-                    None => return Ok(()),
-                    Some(removed) if removed < PART => break,
-                    Some(_) => {}
+                match self.patiently(&statement).await {
+                    Ok(Some(removed)) if removed == part => {}
+                    Ok(_) => break,
+                    Err(error) => {
+                        failure = failure.and(Err(error));
+                        break;
+                    }
                 }
             }
         }
-        self.patiently(TOO_MUCH).await.map(drop)
+        failure
     }
 
     /// The number of rows that a statement has removed; `None` if another replica removes some.

@@ -367,6 +367,7 @@ impl Receiver for Placed {
         let (connections, has_begun) = {
             let mut state = self.state.lock();
             state.is_over = true;
+            state.send_waiting_back();
             let has_begun = matches!(state.handshake, Handshake::Done(_)) || state.has_answered;
             (std::mem::take(&mut state.connections), has_begun)
         };

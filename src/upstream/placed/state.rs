@@ -76,6 +76,10 @@ impl Turns {
         Some(call)
     }
 
+    fn is_waiting(&self, id: u64) -> bool {
+        self.waiting.iter().any(|(waiting, _)| *waiting == id)
+    }
+
     /// Takes a call out that waits. Returns whether it did.
     fn leave(&mut self, id: u64) -> bool {
         let before = self.waiting.len();
@@ -207,6 +211,18 @@ impl State {
         }
     }
 
+    /// Sends the calls back that wait: the process ends.
+    pub(super) fn send_waiting_back(&mut self) {
+        let waiting = self
+            .turns
+            .as_mut()
+            .map(|turns| std::mem::take(&mut turns.waiting));
+        for (id, _) in waiting.into_iter().flatten() {
+            self.requests.remove(&id);
+            self.send_back(id >> BITS, id);
+        }
+    }
+
     pub(super) fn pass(&self, number: u64, frame: Frame) {
         if let Some(outbox) = self.connections.get(&number) {
             outbox.push_unless_congested(frame);
@@ -300,7 +316,10 @@ impl State {
 
     /// The connections that a message of the server may concern which belongs to no request: those with requests in flight, or all.
     fn concerned(&self) -> Vec<u64> {
-        let busy: BTreeSet<u64> = self.requests.iter().map(|id| id >> BITS).collect();
+        let turns = self.turns.as_ref();
+        let waits = |id: u64| turns.is_some_and(|turns| turns.is_waiting(id));
+        let busy = self.requests.iter().filter(|id| !waits(**id));
+        let busy: BTreeSet<u64> = busy.map(|id| id >> BITS).collect();
         match busy.is_empty() {
             true => self.connections.keys().copied().collect(),
             false => busy.into_iter().collect(),

@@ -61,7 +61,7 @@ fn an_allow_list_for_a_server_that_is_run_in_another_way_takes_no_tools_from_the
         );
         let told = report["warnings"].to_string();
         assert!(
-            told.contains("`github` does not have the allowed tools of `github-ro`"),
+            told.contains("`github` is not limited to the allowed tools of `github-ro`"),
             "{told}"
         );
     }
@@ -176,4 +176,35 @@ fn an_ask_of_another_way_opens_no_tool_that_an_allow_list_withholds() {
         json!({ "ask": ["get_me", "rm"] }),
         "{report:#}"
     );
+}
+
+/// Rules under a condition, fixed arguments and consents of an entry stay when rules of a client are added, and the denials hold for
+/// another name of the program, too.
+#[test]
+fn what_only_mcpzip_knows_of_an_entry_stays() {
+    let push = json!({ "tool": "push", "when": { "branch": "main" } });
+    let fixed = json!({ "create_issue": { "arguments": { "repo": { "fixed": "me/safe" } } } });
+    let github = json!({
+        "command": "gh-mcp",
+        "tools": { "override": fixed, "deny": [push], "without_asking": ["get_me"] },
+    });
+    for name in ["github", "github-ro"] {
+        let machine = Machine::new();
+        let file = json!({ "mcpServers": { "github": github } });
+        std::fs::write(machine.setup().config_path(), file.to_string()).unwrap();
+        let file =
+            json!({ "mcpServers": { name: { "command": "gh-mcp", "excludeTools": ["list"] } } });
+        machine.put(user_file("gemini-cli"), &file.to_string());
+        let report = machine.migrate(&[]);
+        let servers = machine.servers();
+        let tools =
+            json!({ "override": fixed, "deny": ["list", push], "without_asking": ["get_me"] });
+        assert_eq!(servers["github"]["tools"], tools, "{report:#}");
+        if name == "github-ro" {
+            let tools = json!({ "deny": ["list", push] });
+            assert_eq!(servers[name]["tools"], tools, "{report:#}");
+            let limits = report["tightened"].to_string();
+            assert!(limits.contains("push when"), "{limits}");
+        }
+    }
 }
