@@ -379,10 +379,18 @@ fn stays(
 fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
     let stays = |found: &&Found| !found.is_mcpzip && !moving.iter().any(|it| it.is(found));
     let found = survey.found.iter().filter(stays);
+    let found = found.map(|found| (found, found.location.client.title().to_owned()));
+    let elsewhere = survey.in_projects.iter().filter(|found| !found.is_mcpzip);
+    let elsewhere = elsewhere.map(|found| {
+        let (title, project) = (found.location.client.title(), &found.location.project);
+        let project = project.as_deref().unwrap_or(Path::new(""));
+        (found, format!("{title} in {}", project.display()))
+    });
     found
-        .map(|found| Staying {
+        .chain(elsewhere)
+        .map(|(found, client)| Staying {
             name: &found.name,
-            client: found.location.client.title(),
+            client,
             entry: found.entry.as_ref().ok().map(Entry::to_node),
             rights: Rights::of(rules_of(survey, found), None),
         })
@@ -404,7 +412,8 @@ fn guarded_elsewhere(
         Ok(entry) => servers.is_same_program(&node, &entry.to_node()),
         Err(_) => other.name.eq_ignore_ascii_case(&found.name),
     };
-    let equal = survey.found.iter().filter(is_equal);
+    let all = survey.found.iter().chain(&survey.in_projects);
+    let equal = all.filter(is_equal);
     let mut rules = equal.flat_map(|other| rules_of(survey, other));
     let rule = rules.find(|rule| rule.is_blocking() || rule.is_unknown())?;
     if choice.drop_rules {
