@@ -16,7 +16,7 @@ use super::warnings::rules_of;
 use super::{
     Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
 };
-use super::{approval, barrier, secrets, warnings};
+use super::{approval, astray, barrier, secrets, warnings};
 use crate::secret::{Masker, Secret};
 use crate::text::chain;
 
@@ -185,6 +185,7 @@ impl Plan {
             let verdict = match kept
                 .cloned()
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
+                .or_else(|| astray::elsewhere(client, survey, config_file))
                 .or_else(|| guarded_elsewhere(found, survey, choice, &servers, &mut blocking))
             {
                 Some(reason) => Verdict::Stays(reason),
@@ -259,11 +260,13 @@ impl Plan {
         ));
         edits.extend(of_file);
         let mut warnings = Vec::new();
+        let mended = astray::to_mend(survey, &moving, &launch, around);
         edits.extend(client_edits(
             survey,
             &moving,
             &launch,
             around,
+            &mended,
             &mut warnings,
         )?);
         let asks_for_approval = !warnings.is_empty();
@@ -282,6 +285,7 @@ impl Plan {
         let of_entries = of_entries.flat_map(Entry::secrets);
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
         warnings.splice(0..0, approval::warning(&items));
+        warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(shared.notes);
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
