@@ -14,6 +14,7 @@ use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::trial::Trial;
 use crate::clients::{BeforeChange, Journal, starts_mcpzip};
+use crate::config::find_program;
 use crate::config::{
     Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Trust,
     change_servers, restrictions, secret_arguments, secret_parameters,
@@ -24,7 +25,6 @@ use crate::secret::is_secret_name;
 use crate::sources::described_servers;
 use crate::text::variable_name;
 use crate::tool::ServerName;
-use crate::upstream::find_program;
 
 /// Prefixes of the API keys of well-known services.
 const KEY_STARTS: &[&str] = &[

@@ -12,9 +12,9 @@ use super::diagnostics::Exit;
 use super::extract_secrets;
 use super::migrate::older_note;
 use super::output::{Output, caution};
+use crate::config::find_program;
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
 use crate::files;
-use crate::upstream::find_program;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

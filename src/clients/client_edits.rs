@@ -7,7 +7,7 @@ use super::connection::{own_entries, permission};
 use super::edit::{Edit, PlanError};
 use super::{
     Client, ConfigLocation, Found, Launch, Scope, Surroundings, Survey, Text, TextError, entry,
-    names,
+    inspection, names,
 };
 
 /// The clients' files without the migrated servers. Our entry is written to the user's own file only: a project's file
@@ -17,6 +17,7 @@ pub(super) fn client_edits(
     moving: &[&Found],
     launch: &Launch,
     around: &Surroundings,
+    mended: &[(&Found, String)],
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Edit>, PlanError> {
     let mut locations: Vec<ConfigLocation> = Vec::new();
@@ -31,8 +32,16 @@ pub(super) fn client_edits(
         }
     }
     let mut paths: Vec<PathBuf> = Vec::new();
+    let own_at = |location: &ConfigLocation| {
+        let mended = mended.iter().map(|(found, _)| *found);
+        let mended = mended.filter(|found| found.location == *location);
+        let own = mended.filter_map(|found| inspection::own_entry(found, survey, launch));
+        own.collect::<Vec<_>>()
+    };
     for location in locations.iter().filter(|location| {
-        is_touched(location, survey, moving) || location.client == Client::ClaudeCode
+        is_touched(location, survey, moving)
+            || location.client == Client::ClaudeCode
+            || !own_at(location).is_empty()
     }) {
         if !paths.contains(&location.path) {
             paths.push(location.path.clone());
@@ -62,6 +71,10 @@ pub(super) fn client_edits(
             let needs_entry = needs_entry(location, survey);
             let (paths, own) =
                 leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
+            for own in own_at(location) {
+                inspection::mend(&mut text, &own, true, launch).map_err(failed)?;
+                steps.extend(entry::paths(text.node(), location, &own.name));
+            }
             let others = leaving.iter().filter(|name| **name != own);
             removals.extend(others.map(|name| location.path_of(name)));
             steps.extend(paths);

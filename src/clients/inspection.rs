@@ -7,7 +7,10 @@ use std::path::Path;
 use super::cache::read_source;
 use super::connection::variables_of;
 use super::edit::{Edit, PlanError};
-use super::{Client, CodexApproval, ConfigLocation, Launch, Node, Survey, Target, Text, entry};
+use super::{
+    Client, CodexApproval, ConfigLocation, Found, Launch, Node, Survey, Target, Text, TextError,
+    entry,
+};
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Clone)]
@@ -44,23 +47,26 @@ pub(crate) fn own_entries(survey: &Survey, launch: &Launch, config_file: &Path) 
         ..launch.clone()
     };
     let own = survey.found.iter().filter(|found| found.is_mcpzip);
-    own.filter_map(|found| {
-        let entry = found.entry.as_ref().ok()?;
-        let Target::Local { command, args, .. } = &entry.target else {
-            return None;
-        };
-        let source = survey.files.get(&found.location.path)?;
-        Some(OwnEntry {
-            location: found.location.clone(),
-            name: found.name.clone(),
-            program: command.clone(),
-            args: args.clone(),
-            is_disabled: entry.is_disabled,
-            lacks: lacks(&source.text, &found.location, &found.name, &launch),
-            refusal: entry::refusal(source.text.node(), &found.location, &found.name),
-        })
+    own.filter_map(|found| own_entry(found, survey, &launch))
+        .collect()
+}
+
+/// Our entry `found` in a survey.
+pub(super) fn own_entry(found: &Found, survey: &Survey, launch: &Launch) -> Option<OwnEntry> {
+    let entry = found.entry.as_ref().ok()?;
+    let Target::Local { command, args, .. } = &entry.target else {
+        return None;
+    };
+    let source = survey.files.get(&found.location.path)?;
+    Some(OwnEntry {
+        location: found.location.clone(),
+        name: found.name.clone(),
+        program: command.clone(),
+        args: args.clone(),
+        is_disabled: entry.is_disabled,
+        lacks: lacks(&source.text, &found.location, &found.name, launch),
+        refusal: entry::refusal(source.text.node(), &found.location, &found.name),
     })
-    .collect()
 }
 
 /// Plans to add the missing keys of `own`, and, if it is `dead`, to start this program. `None` if there is nothing to
@@ -83,8 +89,25 @@ pub(crate) fn repair(
         ..launch.clone()
     };
     let mut text = source.text.clone();
+    mend(&mut text, own, is_dead, &launch).map_err(failed)?;
+    Ok(Edit::at(
+        location,
+        &source,
+        &text,
+        entry::paths(text.node(), location, &own.name),
+    ))
+}
+
+/// Adds the missing keys of `own` to `text`, and, if it is `dead`, has it start this program.
+pub(super) fn mend(
+    text: &mut Text,
+    own: &OwnEntry,
+    is_dead: bool,
+    launch: &Launch,
+) -> Result<(), TextError> {
+    let location = &own.location;
     let path = location.path_of(&own.name);
-    for (key, value) in fresh(source.text.node(), location, &own.name, &launch) {
+    for (key, value) in fresh(text.node(), location, &own.name, launch) {
         let current = text
             .node()
             .at(&path)
@@ -120,18 +143,13 @@ pub(crate) fn repair(
         };
         if let Some(value) = wanted {
             let way: Vec<String> = path.iter().cloned().chain([key]).collect();
-            text.set(&way, &value).map_err(failed)?;
+            text.set(&way, &value)?;
         }
     }
-    if !entry::is_shown_directly(&text, location, &own.name) {
-        entry::show_directly(&mut text, &own.name);
+    if !entry::is_shown_directly(text, location, &own.name) {
+        entry::show_directly(text, &own.name);
     }
-    Ok(Edit::at(
-        location,
-        &source,
-        &text,
-        entry::paths(text.node(), location, &own.name),
-    ))
+    Ok(())
 }
 
 /// The members of the entry as it would be written now into a file with `settings`.

@@ -7,6 +7,7 @@
 
 mod allowed;
 mod approval;
+mod astray;
 mod barrier;
 mod cache;
 mod client_edits;
@@ -48,6 +49,7 @@ mod warnings;
 
 use std::path::PathBuf;
 
+pub(crate) use astray::{Started, other_config};
 pub(crate) use barrier::barrier;
 pub(crate) use connection::{Connected, Disconnected, connect, disconnect};
 pub(crate) use desktop::desktop_path;

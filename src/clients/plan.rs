@@ -16,7 +16,7 @@ use super::warnings::rules_of;
 use super::{
     Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
 };
-use super::{approval, barrier, secrets, warnings};
+use super::{approval, astray, barrier, secrets, warnings};
 use crate::secret::{Masker, Secret};
 use crate::text::chain;
 
@@ -185,6 +185,7 @@ impl Plan {
             let verdict = match kept
                 .cloned()
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
+                .or_else(|| astray::elsewhere(client, survey, config_file))
                 .or_else(|| guarded_elsewhere(found, survey, choice, &servers, &mut blocking))
             {
                 Some(reason) => Verdict::Stays(reason),
@@ -259,11 +260,13 @@ impl Plan {
         ));
         edits.extend(of_file);
         let mut warnings = Vec::new();
+        let mended = astray::to_mend(survey, &moving, &launch, around);
         edits.extend(client_edits(
             survey,
             &moving,
             &launch,
             around,
+            &mended,
             &mut warnings,
         )?);
         let asks_for_approval = !warnings.is_empty();
@@ -282,6 +285,7 @@ impl Plan {
         let of_entries = of_entries.flat_map(Entry::secrets);
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
         warnings.splice(0..0, approval::warning(&items));
+        warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(shared.notes);
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
@@ -379,10 +383,18 @@ fn stays(
 fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
     let stays = |found: &&Found| !found.is_mcpzip && !moving.iter().any(|it| it.is(found));
     let found = survey.found.iter().filter(stays);
+    let found = found.map(|found| (found, found.location.client.title().to_owned()));
+    let elsewhere = survey.in_projects.iter().filter(|found| !found.is_mcpzip);
+    let elsewhere = elsewhere.map(|found| {
+        let (title, project) = (found.location.client.title(), &found.location.project);
+        let project = project.as_deref().unwrap_or(Path::new(""));
+        (found, format!("{title} in {}", project.display()))
+    });
     found
-        .map(|found| Staying {
+        .chain(elsewhere)
+        .map(|(found, client)| Staying {
             name: &found.name,
-            client: found.location.client.title(),
+            client,
             entry: found.entry.as_ref().ok().map(Entry::to_node),
             rights: Rights::of(rules_of(survey, found), None),
         })
@@ -404,7 +416,8 @@ fn guarded_elsewhere(
         Ok(entry) => servers.is_same_program(&node, &entry.to_node()),
         Err(_) => other.name.eq_ignore_ascii_case(&found.name),
     };
-    let equal = survey.found.iter().filter(is_equal);
+    let all = survey.found.iter().chain(&survey.in_projects);
+    let equal = all.filter(is_equal);
     let mut rules = equal.flat_map(|other| rules_of(survey, other));
     let rule = rules.find(|rule| rule.is_blocking() || rule.is_unknown())?;
     if choice.drop_rules {

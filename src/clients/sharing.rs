@@ -11,8 +11,8 @@ use crate::config::{address_of, program_name, program_of, without_versions};
 pub(super) struct Staying<'s> {
     /// Its name there.
     pub name: &'s str,
-    /// The client's title.
-    pub client: &'static str,
+    /// The client's title, with the project that it is limited to if the migration leaves that alone.
+    pub client: String,
     /// Its entry; `None` if that cannot be converted.
     pub entry: Option<Node>,
     /// The rules about it that can be carried over.

@@ -21,6 +21,7 @@ impl Survey {
             elsewhere: Vec::new(),
             fixed: Vec::new(),
             projects: Vec::new(),
+            in_projects: Vec::new(),
             unreadable: Vec::new(),
             files: BTreeMap::new(),
             locations: Vec::new(),
@@ -48,6 +49,7 @@ impl Survey {
             }
         }
         survey.projects = survey.known_projects(around);
+        survey.in_projects = rules::in_projects(&survey, clients, around, &cache);
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
         survey.elsewhere = rules::elsewhere(&survey, clients, around, &cache);

@@ -19,11 +19,11 @@ use time::format_description::well_known::Rfc3339;
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::Command;
 
-use super::program;
 use super::run::Running;
 use super::{ServerLog, UpstreamContext};
 use crate::config::HeadersCommand;
 use crate::config::env::{SECRET_KEY, TOKEN};
+use crate::config::program;
 use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 

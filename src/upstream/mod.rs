@@ -39,7 +39,6 @@ mod pinned;
 mod placed;
 mod pool;
 mod process_group;
-mod program;
 mod raw_result;
 mod receiver;
 mod reply;
@@ -74,7 +73,6 @@ pub(crate) use own::{OpenStreams, OwnServer, OwnServers, Streams};
 pub(crate) use packages::{DIRECTORY as PACKAGES, fetched_version};
 pub(crate) use placed::Placed;
 pub(crate) use pool::{Pool, ServerStatus, Urgent};
-pub(crate) use program::find as find_program;
 pub(crate) use raw_result::{RawResult, Word};
 pub(crate) use reply::{
     ServerReply, code_of, may_have_text, message_of, required_input, with_plain_code,

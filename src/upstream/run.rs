@@ -12,8 +12,8 @@ use tokio::process::{Child, ChildStderr, ChildStdout, Command};
 use super::UpstreamContext;
 use super::guard::Guard;
 use super::process_group::ProcessGroup;
-use super::program;
 use crate::config::Stdio;
+use crate::config::program;
 
 /// The wait for the rest of the output of a program that has ended: a descendant may keep the pipes open.
 const REST: Duration = Duration::from_millis(500);

@@ -1,9 +1,5 @@
 //! Checks of the clients: which have an entry for mcpzip, which program it starts, and which keys it lacks.
 
-use std::path::{Path, PathBuf};
-use std::process::Stdio;
-use std::time::Duration;
-
 use serde::Serialize;
 
 use super::super::printable::printable;
@@ -13,13 +9,9 @@ use super::finding::{Finding, Fix};
 use super::kinds;
 use crate::app::App;
 use crate::clients::{
-    Choice, Client, Known, Launch, OwnEntry, Plan, Survey, Verdict, desktop_path, own_entries,
-    repair,
+    Choice, Client, Known, Launch, OwnEntry, Plan, Started, Survey, Verdict, other_config,
+    own_entries, repair,
 };
-use crate::upstream::find_program;
-
-/// How long another copy of mcpzip may take to print its version.
-const VERSION_LIMIT: Duration = Duration::from_secs(5);
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Serialize)]
@@ -31,7 +23,7 @@ pub(super) struct ClientReport {
     pub(super) program: String,
 }
 
-pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &mut Examination) {
+pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Examination) {
     let survey = Survey::of(&Client::ALL, &machine.around);
     for (path, problem) in &survey.unreadable {
         let path = path.display().to_string();
@@ -60,7 +52,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
             entry: entry.name.clone(),
             program: entry.program.clone(),
         });
-        look(entry, &launch, machine, app, examination).await;
+        look(entry, &launch, machine, app, examination);
     }
     for (at, entry) in entries.iter().enumerate() {
         let is_first = !entries[..at]
@@ -88,7 +80,7 @@ pub(super) async fn examine(machine: &Machine, app: Option<&App>, examination: &
 }
 
 /// Checks one entry for mcpzip: whether it can be used, and which program and configuration it starts.
-async fn look(
+fn look(
     entry: &OwnEntry,
     launch: &Launch,
     machine: &Machine,
@@ -108,9 +100,9 @@ async fn look(
             format!("{location} is switched off"),
         ));
     }
-    let is_own = is_our_program(&entry.program);
-    let found = program(entry, machine);
-    if found.is_none() && is_own {
+    let around = &machine.around;
+    let started = Started::by(entry.location.client, &entry.program, launch, around);
+    if matches!(started, Started::Gone) {
         let written = printable(&entry.program);
         let what = format!("{location} starts `{written}`, which does not exist");
         let finding = Finding::new(&kinds::CLIENT_PROGRAM_GONE, subject, what);
@@ -129,32 +121,29 @@ async fn look(
     if let Some(refusal) = &entry.refusal {
         examination.add(Finding::new(&kinds::CLIENT_REFUSES, subject, refusal));
     }
-    if let Some(found) = found.filter(|_| is_own) {
-        examination
-            .findings
-            .extend(other_copy(&found, launch, subject, &location).await);
+    match started {
+        Started::Own | Started::Gone => {}
+        Started::Copy(found) => {
+            let what = format!(
+                "{location} starts `{}`, of the same version",
+                found.display()
+            );
+            examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
+        }
+        Started::Version(found, version) => {
+            let version = version.map_or("unknown".to_owned(), |version| printable(&version));
+            let what = format!(
+                "{location} starts `{}`, version {version}; this is {}",
+                found.display(),
+                env!("CARGO_PKG_VERSION")
+            );
+            examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
+        }
     }
-    let config = entry
-        .args
-        .iter()
-        .skip_while(|arg| *arg != "--config")
-        .nth(1);
-    if let (Some(config), Some(_)) = (config, app)
-        && Path::new(config) != machine.paths.config_file
-    {
+    if let (Some(config), Some(_)) = (other_config(&entry.args, &machine.paths.config_file), app) {
         let what = format!("{location} uses `{}`", printable(config));
         examination.add(Finding::new(&kinds::CLIENT_OTHER_CONFIG, subject, what));
     }
-}
-
-/// The program of the entry, as its client finds it. `None` if it does not exist.
-fn program(entry: &OwnEntry, machine: &Machine) -> Option<PathBuf> {
-    let environment = &machine.around.environment;
-    let path = match desktop_path(machine.around.platform) {
-        Some(path) if entry.location.client.is_graphical() => path,
-        _ => environment.get("PATH").unwrap_or_default(),
-    };
-    find_program(&entry.program, path, environment)
 }
 
 /// `finding` with the repair of the entry, if there is one. `is_dead` if the entry's program is missing.
@@ -173,52 +162,6 @@ fn with_repair(
         entry: Box::new(entry.clone()),
         is_dead,
     })
-}
-
-/// Reports that `found`, the program of the entry at `location`, is another copy of mcpzip than this one.
-async fn other_copy(
-    found: &Path,
-    launch: &Launch,
-    subject: &str,
-    location: &str,
-) -> Option<Finding> {
-    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    if real(found) == real(Path::new(&launch.program)) {
-        return None;
-    }
-    let own = env!("CARGO_PKG_VERSION");
-    let found = found.display();
-    let version = version(&found.to_string()).await;
-    if version.as_deref() == Some(own) {
-        let what = format!("{location} starts `{found}`, of the same version");
-        return Some(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
-    }
-    let version = version.map_or("unknown".to_owned(), |version| printable(&version));
-    let what = format!("{location} starts `{found}`, version {version}; this is {own}");
-    Some(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what))
-}
-
-/// Whether the program is mcpzip itself, not a program that starts it.
-fn is_our_program(program: &str) -> bool {
-    Path::new(program)
-        .file_stem()
-        .is_some_and(|name| name == "mcpzip")
-}
-
-/// The version that another copy of mcpzip prints.
-async fn version(program: &str) -> Option<String> {
-    let mut command = tokio::process::Command::new(program);
-    command
-        .arg("--version")
-        .stdin(Stdio::null())
-        .stderr(Stdio::null())
-        .kill_on_drop(true);
-    let output = tokio::time::timeout(VERSION_LIMIT, command.output())
-        .await
-        .ok()?
-        .ok()?;
-    let text = String::from_utf8(output.stdout).ok()?;
-    text.trim().strip_prefix("mcpzip ").map(str::to_owned)
 }
 
 /// Reports servers that a client starts directly although mcpzip has them, too.

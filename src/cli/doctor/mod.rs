@@ -153,7 +153,7 @@ async fn examine(
         secrets::examine(machine, examination);
         files::examine(machine, examination);
         daemon::examine(machine, app, examination);
-        clients::examine(machine, app, examination).await;
+        clients::examine(machine, app, examination);
     }
     if arguments.fix {
         fix::all(app, machine, examination, output).await;

@@ -8,9 +8,9 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::clients::{Client, Survey, desktop_path};
+use crate::config::find_program;
 use crate::config::{Stdio, Transport};
 use crate::tool::ServerName;
-use crate::upstream::find_program;
 
 pub(super) fn examine(
     app: &App,

@@ -2,7 +2,7 @@
 
 use crate::clients::{Node, Syntax, Text};
 use crate::config::Environment;
-use crate::upstream::find_program;
+use crate::config::find_program;
 
 const EXAMPLE: &str = include_str!("../../../config.example.json");
 

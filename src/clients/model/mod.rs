@@ -31,6 +31,8 @@ pub(crate) struct Survey {
     pub fixed: Vec<Fixed>,
     /// The directories of the projects that clients' files name, and of the current one down to the current directory.
     pub(in crate::clients) projects: Vec<PathBuf>,
+    /// The servers in files of those projects that are not among `found`: they stay, and only their rules count.
+    pub(in crate::clients) in_projects: Vec<Found>,
     /// The files that could not be read, with the reasons.
     pub unreadable: Vec<(PathBuf, FileError)>,
     pub(in crate::clients) files: BTreeMap<PathBuf, Source>,

@@ -131,18 +131,18 @@ pub(super) fn read(
 pub(super) struct Part {
     /// The key and value that switch the server off.
     pub(super) switch: Option<(&'static str, String)>,
-    /// The rules about single tools, if the entry has no target of its own.
+    /// The rules about single tools, if the entry has no target of its own or one that is not understood.
     pub(super) tool_rules: Vec<ToolRule>,
     /// The keys that change the server otherwise, if the entry has no target of its own.
     pub(super) others: Vec<String>,
 }
 
-/// Reads an entry of `client` that may lack its target. `None` if it is not understood.
-pub(super) fn part(client: Client, entry: &Node) -> Option<Part> {
+/// Reads an entry of `client` in a file of `project` that may lack its target. `None` if it is not understood.
+pub(super) fn part(client: Client, entry: &Node, project: Option<&Path>) -> Option<Part> {
     let reader = Reader {
         client,
         entry,
-        project: None,
+        project,
     };
     let switch = matches!(entry, Node::Map(_)).then(|| reader.switch())?;
     let is_whole = reader
@@ -154,8 +154,11 @@ pub(super) fn part(client: Client, entry: &Node) -> Option<Part> {
         tool_rules: Vec::new(),
         others: Vec::new(),
     };
-    if !is_whole {
+    // The rules of a whole entry belong to its program; if that is not known, it may be the same.
+    if read(client, entry, project).is_err() {
         part.tool_rules = reader.tool_rules();
+    }
+    if !is_whole {
         let groups = [DENYING_KEYS, ALLOWING_KEYS, FREEING_KEYS, HARMLESS_KEYS];
         let is_known = |key: &str| groups.iter().any(|keys| keys.contains(&key));
         let keys = entry.members().into_iter().map(|(key, _)| key);

@@ -24,6 +24,7 @@ use super::{Client, Node, Surroundings, Syntax};
 
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::is_hidden_at_cursor;
+pub(super) use projects::in_projects;
 pub(super) use rights::Rights;
 pub(super) use vs_code::refused_access;
 
@@ -97,7 +98,8 @@ pub(super) fn find(
     cache: &FileCache,
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
-    for found in survey.found.iter().filter(|found| !found.is_mcpzip) {
+    let all = survey.found.iter().chain(&survey.in_projects);
+    for found in all.filter(|found| !found.is_mcpzip) {
         let Ok(entry) = &found.entry else { continue };
         for rule in &entry.tool_rules {
             let kind = kind_of(&rule.carried);
@@ -112,6 +114,7 @@ pub(super) fn find(
             );
         }
     }
+    projects::add_codex_tools(&survey.in_projects, cache, &mut rules);
     for client in clients {
         let servers: Vec<&Found> = survey
             .found

@@ -1,9 +1,11 @@
 //! A project's entries for servers that the user's own files have: a client lays both over each other, so that a server may be switched
 //! off or limited in one project only.
 
+use std::path::Path;
+
 use super::super::cache::FileCache;
-use super::super::model::{Found, Survey};
-use super::super::reading::{Part, part};
+use super::super::model::{Entry, Found, Survey};
+use super::super::reading::{self, Part, part};
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Carried, Rule, RuleFile, RuleKind, kind_of};
@@ -25,7 +27,7 @@ pub(super) fn find(
         .copied()
         .filter(|found| is_for_all(found))
         .collect();
-    let real = |path: &std::path::Path| std::fs::canonicalize(path).ok();
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
     let user = real(&client.user_location(around).path);
     for directory in &survey.projects {
         let Some(location) = client.project_location(directory) else {
@@ -44,6 +46,64 @@ pub(super) fn find(
         if let Some(node) = file.open(location.syntax, cache, rules) {
             let entries = node.at(&location.container);
             add(client, &location.container.join("."), entries, &file, rules);
+        }
+    }
+}
+
+/// The servers in files of known projects that the survey has not read, of clients whose entries may limit tools.
+pub(in super::super) fn in_projects(
+    survey: &Survey,
+    clients: &[Client],
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Found> {
+    let real = |path: &Path| std::fs::canonicalize(path).ok();
+    let users = Client::ALL.map(|client| real(&client.user_location(around).path));
+    let read = survey.locations.iter();
+    let read: Vec<_> = read.map(|location| real(&location.path)).collect();
+    let mut all = Vec::new();
+    for client in clients.iter().filter(|client| has_switches(**client)) {
+        let files = survey.projects.iter();
+        for location in files.filter_map(|directory| client.project_location(directory)) {
+            let at = real(&location.path);
+            if at.is_none() || users.contains(&at) || read.contains(&at) {
+                continue;
+            }
+            // A file that cannot be read hides the client's servers in its project, see `find`.
+            let Ok(Some(node)) = cache.node(&location.path, location.syntax) else {
+                continue;
+            };
+            let entries = node.at(&location.container).map(Node::members);
+            for (name, entry) in entries.unwrap_or_default() {
+                let entry = reading::read(*client, entry, location.project.as_deref());
+                all.push(Found {
+                    is_mcpzip: entry.as_ref().is_ok_and(Entry::is_mcpzip),
+                    location: location.clone(),
+                    name: name.to_owned(),
+                    entry,
+                    is_unapproved: false,
+                });
+            }
+        }
+    }
+    all
+}
+
+/// Adds Codex's rules for single tools in the entries of `in_projects`.
+pub(super) fn add_codex_tools(in_projects: &[Found], cache: &FileCache, rules: &mut Vec<Rule>) {
+    for found in in_projects {
+        let location = &found.location;
+        let path = location.path_of(&found.name);
+        if location.client == Client::Codex
+            && let Ok(Some(node)) = cache.node(&location.path, location.syntax)
+            && let Some(entry) = node.at(&path)
+        {
+            let file = RuleFile {
+                path: &location.path,
+                project: location.project.as_deref(),
+                servers: &[],
+            };
+            codex_tools(&path.join("."), entry, &file, found, rules);
         }
     }
 }
@@ -68,7 +128,7 @@ pub(super) fn add(
             continue;
         };
         let key = format!("{key}.{}", found.name);
-        let Some(part) = part(client, entry) else {
+        let Some(part) = part(client, entry, file.project) else {
             own.unclear(&key, rules);
             continue;
         };
@@ -107,10 +167,15 @@ fn is_for_all(found: &Found) -> bool {
     found.location.project.is_none()
 }
 
-/// Whether a project's file of servers may switch servers off. The settings files of opencode are read with its other rules.
+/// Whether a project's file of servers may switch servers off or limit their tools. The settings files of opencode are read with its other rules.
 const fn has_switches(client: Client) -> bool {
     match client {
-        Client::Codex | Client::GeminiCli | Client::Zed | Client::Roo | Client::Kiro => true,
+        Client::Codex
+        | Client::GeminiCli
+        | Client::Zed
+        | Client::Roo
+        | Client::Kiro
+        | Client::CopilotCli => true,
         // They keep the switch elsewhere, or have no files of projects.
         Client::OpenCode
         | Client::ClaudeCode
@@ -121,7 +186,6 @@ const fn has_switches(client: Client) -> bool {
         | Client::Cline
         | Client::Continue
         | Client::Goose
-        | Client::CopilotCli
         | Client::LmStudio => false,
     }
 }

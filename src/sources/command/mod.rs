@@ -19,10 +19,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use tokio::sync::Mutex;
 
-use crate::config::{CommandLine, Stdio};
+use crate::config::{CommandLine, Stdio, find_program};
 use crate::tool::ServerName;
 use crate::upstream::{
-    ConnectError, Finished, Introduction, Run, Source, SourceError, UpstreamContext, find_program,
+    ConnectError, Finished, Introduction, Run, Source, SourceError, UpstreamContext,
 };
 use help::Help;
 use kept::Program;

@@ -21,8 +21,8 @@ use std::time::{Duration, SystemTime};
 
 use super::error::{is_noise, missing_package};
 use super::run::{Finished, Run};
-use super::{ConnectError, UpstreamContext, find_program};
-use crate::config::{Ecosystem, Environment, PackageRun, Stdio};
+use super::{ConnectError, UpstreamContext};
+use crate::config::{Ecosystem, Environment, PackageRun, Stdio, find_program};
 use crate::files;
 use crate::secret::Secret;
 use crate::tool::ServerName;

@@ -6,11 +6,12 @@ use std::sync::Arc;
 use crate::config::env::{
     CLAUDE_PROJECT_DIR, Environment, child_environment, is_ageing, is_inherited,
 };
+use crate::config::program;
 use crate::config::{ConfigHash, Entitlement, Network, Scope, Server, Stdio, Subject, Transport};
 use crate::keychain::Keychain;
 use crate::tool::ServerName;
+use crate::upstream::UpstreamContext;
 use crate::upstream::slot::Idle;
-use crate::upstream::{UpstreamContext, program};
 
 /// Inherited variables that vary between terminals. They only affect which program is found, and the program is in
 /// the key itself.

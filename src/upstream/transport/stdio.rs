@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio_util::sync::CancellationToken;
 
+use crate::config::program;
 use crate::config::{Environment, Sandbox};
 use crate::mcp::{LineReader, Outbox, Widen};
 use crate::sandbox::{Container, Start};
@@ -18,7 +19,6 @@ use crate::upstream::container::RunningContainer;
 use crate::upstream::error::{LastWords, is_noise, missing_package};
 use crate::upstream::packages::Prepared;
 use crate::upstream::process_group::ProcessGroup;
-use crate::upstream::program;
 use crate::upstream::receiver::Receiver;
 use crate::upstream::{ConnectError, MESSAGE_LIMIT, ServerLog, UpstreamContext};
 

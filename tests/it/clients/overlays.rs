@@ -213,6 +213,111 @@ fn projects_that_a_file_of_the_user_names_are_read_from_everywhere() {
     assert_eq!(machine.servers()["gh"]["projects"], hidden, "{report:#}");
 }
 
+/// The file of a project has the server as a whole, and the migration runs elsewhere.
+fn migrate_from_home(row: &Row, code: i32) -> (Machine, Value) {
+    let (machine, _) = machine(row);
+    let work = machine.home("work");
+    let known = json!({ "projects": { work.to_str().unwrap(): {} } });
+    machine.put(user_file("claude-code"), &known.to_string());
+    let report = machine.run(&["migrate", "--yes", "--json"]).code(code);
+    (machine, report.json())
+}
+
+#[test]
+fn a_known_projects_whole_entry_limits_the_same_server_from_everywhere() {
+    const ENTRY: &str = r#"{"mcpServers": {"gh": {"command": "x", "disabledTools": ["rm"]}}}"#;
+    const ROO: &str = ".roo/mcp.json";
+    for (row, tools) in [
+        (
+            (
+                "codex",
+                CODEX,
+                ".codex/config.toml",
+                "[mcp_servers.gh]\ncommand = \"x\"\ndisabled_tools = [\"rm\"]\n",
+            ),
+            json!({ "deny": ["rm"] }),
+        ),
+        // Another name does not make it another server, and another client may have it.
+        (
+            (
+                "cursor",
+                GH,
+                ".codex/config.toml",
+                "[mcp_servers.mine]\ncommand = \"x\"\n[mcp_servers.mine.tools.rm]\nenabled = false\n",
+            ),
+            json!({ "deny": ["rm"] }),
+        ),
+        (
+            (
+                "gemini-cli",
+                GH,
+                GEMINI,
+                r#"{"mcpServers": {"gh": {"command": "x", "excludeTools": ["rm"]}}}"#,
+            ),
+            json!({ "deny": ["rm"] }),
+        ),
+        (
+            (
+                "gemini-cli",
+                GH,
+                GEMINI,
+                r#"{"mcpServers": {"gh": {"command": "x", "includeTools": ["ls"]}}}"#,
+            ),
+            json!({ "allow": ["ls"] }),
+        ),
+        (("roo", GH, ROO, ENTRY), json!({ "deny": ["rm"] })),
+        (
+            ("kiro", GH, ".kiro/settings/mcp.json", ENTRY),
+            json!({ "deny": ["rm"] }),
+        ),
+        (
+            (
+                "copilot-cli",
+                GH,
+                ".github/mcp.json",
+                r#"{"mcpServers": {"gh": {"command": "x", "tools": ["ls"]}}}"#,
+            ),
+            json!({ "allow": ["ls"] }),
+        ),
+        // The rules of another program are not about it.
+        (
+            (
+                "roo",
+                GH,
+                ROO,
+                r#"{"mcpServers": {"gh": {"command": "y", "disabledTools": ["rm"]}}}"#,
+            ),
+            Value::Null,
+        ),
+    ] {
+        let (machine, report) = migrate_from_home(&row, 0);
+        assert_eq!(
+            machine.servers()["gh"]["tools"],
+            tools,
+            "{row:?}: {report:#}"
+        );
+        let work = machine.home("work").display().to_string();
+        let cause = format!(" in {work}, which runs the same program");
+        let is_named = report["tightened"].to_string().contains(&cause);
+        assert_eq!(is_named, !tools.is_null(), "{row:?}: {report:#}");
+    }
+}
+
+#[test]
+fn a_known_projects_whole_entry_that_is_not_understood_restricts() {
+    // It cannot run behind mcpzip, but may be the same program.
+    let entry =
+        r#"{"mcpServers": {"gh": {"command": "x", "envFile": ".env", "disabledTools": ["rm"]}}}"#;
+    let (machine, report) = migrate_from_home(&("roo", GH, ".roo/mcp.json", entry), 0);
+    let tools = &machine.servers()["gh"]["tools"];
+    assert_eq!(*tools, json!({ "deny": ["rm"] }), "{report:#}");
+    let entry = r#"{"mcpServers": {"gh": {"command": "x", "includeTools": ["ls*"]}}}"#;
+    let (machine, report) = migrate_from_home(&("gemini-cli", GH, GEMINI, entry), 1);
+    let (said, why) = verdict(&report, "gh");
+    let file = machine.home("work").join(GEMINI).display().to_string();
+    assert!(said == "stays" && why.contains(&file), "{report:#}");
+}
+
 #[test]
 fn a_projects_entry_that_limits_nothing_hides_nothing() {
     for row in [

@@ -35,7 +35,7 @@ pub(crate) fn find(command: &str, path: &str, environment: &Environment) -> Opti
 
 /// The program to start for `command`, for a process with these variables. On Windows it is the file itself, because
 /// the system would not find `npx` (only `npx.cmd` is a program). Otherwise the system does the lookup.
-pub(super) fn to_start<'a>(command: &'a str, variables: &Environment) -> Cow<'a, OsStr> {
+pub(crate) fn to_start<'a>(command: &'a str, variables: &Environment) -> Cow<'a, OsStr> {
     let found = if cfg!(windows) {
         find(
             command,
