@@ -21,7 +21,7 @@ const VERSION: &str = "v1";
 const OWN: &str = "own";
 const SALT: &str = "salt";
 const LOCK: &str = "lock";
-/// The largest file that is read. The bounds of a table keep it below.
+/// The largest file that is read. The bounds of a table and of names keep it below.
 const LARGEST: u64 = 1024 * 1024;
 /// Nothing is left of the counts of a file that was not written for so long.
 const OUTDATED: Duration = Duration::from_secs(200 * 24 * 60 * 60);

@@ -43,6 +43,8 @@ const RECENT: Duration = Duration::from_secs(600);
 const SEARCHES: usize = 32;
 /// More words of a query do not count.
 const MOST_WORDS: usize = 12;
+/// The most bytes of the names of a server and a tool together, so that a file of habits stays small enough to be read.
+const LONGEST_NAME: usize = 512;
 /// Lessons that wait for a disk; more of them are dropped.
 const MOST_PENDING: usize = 1_000;
 /// How long counts are used before the file is read again: other processes add theirs, and a person may erase them.
@@ -128,8 +130,11 @@ impl Habits {
     }
 
     /// Learns from a call of a tool, if a recent search has shown it; the latest one counts, and each once. `has_succeeded` is asked
-    /// only then. Returns whether there is something new to write.
+    /// only then. Returns whether there is something new to write. A tool with a very long name, which its server chooses, teaches nothing.
     pub fn called(&self, server: &str, tool: &str, has_succeeded: impl FnOnce() -> bool) -> bool {
+        if server.len() + tool.len() > LONGEST_NAME {
+            return false;
+        }
         let mut state = self.state.lock();
         let is_it = |(of, name): &(String, String)| of == server && name == tool;
         let mut searches = state.recent.iter_mut().rev();

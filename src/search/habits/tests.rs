@@ -310,3 +310,13 @@ fn counts_are_bounded_and_fade() {
     faded.age(today, today.plus(60));
     assert!(faded.is_empty());
 }
+
+#[test]
+fn a_very_long_name_teaches_nothing() {
+    let habits = Habits::in_memory();
+    let tool = "x".repeat(LONGEST_NAME);
+    let shown = [hit(&format!("hub__{tool}"), 0.7)];
+    habits.searched(NEED, &shown);
+    assert!(!habits.called("hub", &tool, || true));
+    assert_eq!(habits.considered(5), None);
+}

@@ -45,7 +45,7 @@ fn end_lease(cluster: &Cluster) {
     assert_eq!(cluster.database.run(end), "1", "a replica has the lease");
 }
 
-/// The holder of the lease dies when the server has issued the new token, which nobody has got.
+/// The holder of the lease dies after the server has issued the new token and before any replica has it.
 #[test]
 fn a_login_whose_renewer_is_killed_survives_where_the_server_lets_it() {
     for is_strict in [false, true] {
