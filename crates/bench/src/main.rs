@@ -43,7 +43,7 @@ Usage: mcpzip-bench [OPTIONS] [PART...]
        mcpzip-bench faulty                              be a server that goes wrong on request
        mcpzip-bench relay COMMAND [ARGUMENT...]         be the minimal relay
 
-Parts: start, overhead, throughput, beside, audit, scripts, sandbox, search, memory, size; all of them when none is named
+Parts: start, overhead, throughput, beside, audit, scripts, sandbox, search, memory, growth, size; all of them when none is named
 
 Options:
   --mcpzip FILE     the program to measure [default: the one next to this program]

@@ -12,9 +12,9 @@
 //!   known, or can be found by meaning
 //!
 //! `{program}`, `{home}`, `{server}`, `{tool}`, `{tools}` and `{query}` are replaced by texts. A string that consists
-//! of `{servers}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as in clients' files, the arguments
-//! of a call, and whether search by meaning is on. In `command`, a lone `{upstream}` is the command of the first
-//! server. A program without `{servers}` serves one server and is started once for each.
+//! of `{servers}`, `{serverList}`, `{arguments}` or `{semantic}` is replaced by JSON: the servers as in clients' files, the
+//! same as a list with names, the arguments of a call, and whether search by meaning is on. In `command`, a lone `{upstream}` is the command of the first
+//! server. A program without `{servers}` and `{serverList}` serves one server and is started once for each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -78,7 +78,7 @@ impl Profile {
     /// Whether one process serves all servers.
     pub(crate) fn is_gateway(&self) -> bool {
         let text = json!([self.command, self.environment, self.files]).to_string();
-        text.contains(r#""{servers}""#)
+        text.contains(r#""{servers}""#) || text.contains(r#""{serverList}""#)
     }
 
     /// Writes the profile's files and returns the command that starts the program.
@@ -94,11 +94,16 @@ impl Profile {
                 )
             })
             .collect();
+        let list = entries.iter().map(|(name, entry)| {
+            json!({ "name": name, "protocol": "stdio", "command": entry["command"], "args": entry["args"], "enabled": true })
+        });
+        let list: Value = list.collect();
         let home_text = home.path().display().to_string();
         let fill = Filling {
             texts: vec![("{program}", &self.program), ("{home}", &home_text)],
             values: vec![
                 ("{servers}", Value::Object(entries)),
+                ("{serverList}", list),
                 ("{semantic}", servers.is_semantic.into()),
             ],
         };
@@ -107,7 +112,11 @@ impl Profile {
                 Value::String(text) => text,
                 json => json.to_string(),
             };
-            std::fs::write(home.path().join(name), text)?;
+            let path = home.path().join(name);
+            if let Some(directory) = path.parent() {
+                std::fs::create_dir_all(directory)?;
+            }
+            std::fs::write(path, text)?;
         }
         let mut words = Vec::new();
         for word in &self.command {
@@ -236,6 +245,41 @@ mod tests {
             json!({ "command": "server", "args": ["--flag"] })
         );
         assert_eq!(config["search"]["semantic"], false);
+    }
+
+    #[test]
+    fn the_profiles_of_other_proxies_are_filled_in() {
+        for (text, config, servers_at) in [
+            (
+                include_str!("../profiles/mcpzip-0.1.0.json"),
+                ".config/compressed-mcp-proxy/config.json",
+                "/mcpServers/server0/command",
+            ),
+            (
+                include_str!("../profiles/avelino-mcp.json"),
+                "servers.json",
+                "/mcpServers/server0/command",
+            ),
+            (
+                include_str!("../profiles/mcpproxy.json"),
+                "mcp_config.json",
+                "/mcpServers/0/command",
+            ),
+        ] {
+            let profile = Profile::parse(text, "/bin/other").unwrap();
+            assert!(profile.is_gateway(), "{}", profile.name);
+            let home = Home::new().unwrap();
+            let servers = Servers {
+                commands: vec![vec!["server".to_owned()]],
+                tools: 1,
+                is_semantic: false,
+            };
+            let command = profile.command(&servers, &home).unwrap();
+            assert_eq!(command.get_program(), "/bin/other");
+            let config = std::fs::read(home.path().join(config)).unwrap();
+            let config: Value = serde_json::from_slice(&config).unwrap();
+            assert_eq!(config.pointer(servers_at).unwrap(), "server", "{config}");
+        }
     }
 
     #[test]

@@ -29,8 +29,8 @@ pub(crate) struct Stand {
     pub(crate) mcpzip: std::path::PathBuf,
     is_verbose: bool,
     own: String,
-    /// By way: a home in which all tools of [`Stand::many`] are listed and embedded.
-    homes: Vec<OnceCell<Home>>,
+    /// By way: a home in which all tools of [`Stand::many`] are listed and embedded, and the time that this took.
+    homes: Vec<OnceCell<(Home, Duration)>>,
 }
 
 /// The processes of one way.
@@ -119,8 +119,13 @@ impl Stand {
 
     /// A home in which a way knows all of these tools. The first use takes minutes, because each tool is embedded.
     pub(crate) fn learned(&self, way: usize) -> Result<&Home> {
-        if let Some(home) = self.homes[way].get() {
-            return Ok(home);
+        Ok(&self.learning(way)?.0)
+    }
+
+    /// That home, and the time from the first start in it until every tool was listed and embedded.
+    pub(crate) fn learning(&self, way: usize) -> Result<&(Home, Duration)> {
+        if let Some(known) = self.homes[way].get() {
+            return Ok(known);
         }
         self.say(&format!(
             "{} learns of {} tools …",
@@ -131,8 +136,9 @@ impl Stand {
         let mut peer = self.start(way, &self.many(), &home)?;
         peer.initialize()?;
         self.prepare(way, &mut peer, &self.many())?;
+        let time = peer.age();
         drop(peer);
-        Ok(self.homes[way].get_or_init(|| home))
+        Ok(self.homes[way].get_or_init(|| (home, time)))
     }
 
     /// Starts a way in a home, which may have been used before.

@@ -149,6 +149,11 @@ fn text_of(bytes: usize) -> String {
     text
 }
 
+/// The same text before it is written as JSON.
+pub(crate) fn plain_text_of(bytes: usize) -> String {
+    text_of(bytes).replace(r"\n", "\n")
+}
+
 /// The first value of a member as it is written: a number, or a string without a comma.
 fn member<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let value = line[memmem::find(line, name)? + name.len()..].trim_ascii_start();

@@ -24,7 +24,7 @@ use crate::mcp::{Envelope, ErrorCode, Message, Object, Outbox, Request, Revision
 pub(super) fn is_modern(map: &HeaderMap, envelope: &Envelope<'_>) -> bool {
     let (method, claim) = match envelope {
         Envelope::Single(Message::Request(request)) => {
-            (Some(request.method.as_ref()), claim(request))
+            (Some(request.method.as_ref()), Stated::of(request).claim())
         }
         _ => (None, None),
     };
@@ -59,16 +59,17 @@ pub(super) async fn post(
         Envelope::Batch(_) => return refusal::bad_request("this protocol revision has no batches"),
     };
     let id = request.id.clone();
-    if let Err(refusal) = check(map, request) {
+    let stated = Stated::of(request);
+    if let Err(refusal) = check(map, request, &stated) {
         return refusal.answer(Some(&id));
     }
-    let proxy = match shared.proxy(admission, meta(request).get(CLIENT_KEY)) {
+    let client = stated.meta.get(CLIENT_KEY);
+    let proxy = match shared.proxy(admission, client) {
         Ok(proxy) => proxy,
         Err(refusal) => return refusal.answer(Some(&id)),
     };
     let session = shared.session(admission, proxy, None);
-    let client = meta(request).get(CLIENT_KEY).map_or("", RawValue::get);
-    session.shares_as(&admission.own(client));
+    session.shares_as(&admission.own(client.map_or("", RawValue::get)));
     let outbox = Outbox::within(shared.outgoing.clone());
     let mut exchange = own_exchange(map, &outbox, admission);
     if let Exchange::Own { params, .. } = &mut exchange {
@@ -89,26 +90,25 @@ pub(super) async fn post(
 
 /// Checks the headers before the method is dispatched. An unsupported revision is left to the session, which lists
 /// the supported ones.
-fn check(map: &HeaderMap, request: &Request<'_>) -> Result<(), Refusal> {
+fn check(map: &HeaderMap, request: &Request<'_>, stated: &Stated<'_>) -> Result<(), Refusal> {
     let invalid =
         |message| Refusal::of_message(StatusCode::BAD_REQUEST, ErrorCode::INVALID_PARAMS, message);
-    let Some(claimed) = claim(request) else {
+    let Some(claimed) = stated.claim() else {
         return Err(invalid(format!("`_meta` must have `{REVISION_KEY}`")));
     };
     same(map, headers::VERSION, "Mcp-Protocol-Version", &claimed)?;
     if Revision::parse(&claimed).is_none_or(|revision| !revision.is_modern()) {
         return Ok(());
     }
-    let params = params(request);
-    let has_capabilities = meta(request).get(CAPABILITIES_KEY).is_some();
+    let has_capabilities = stated.meta.get(CAPABILITIES_KEY).is_some();
     if !has_capabilities {
         return Err(invalid(format!("`_meta` must have `{CAPABILITIES_KEY}`")));
     }
     same(map, headers::METHOD, "Mcp-Method", &request.method)?;
     let named = match request.method.as_ref() {
-        "tools/call" | "prompts/get" => params.text("name"),
-        "resources/read" => params.text("uri"),
-        "tasks/get" | "tasks/update" | "tasks/cancel" => params.text("taskId"),
+        "tools/call" | "prompts/get" => stated.params.text("name"),
+        "resources/read" => stated.params.text("uri"),
+        "tasks/get" | "tasks/update" | "tasks/cancel" => stated.params.text("taskId"),
         _ => None,
     };
     if let Some(named) = named {
@@ -141,23 +141,26 @@ fn same(map: &HeaderMap, header: &str, name: &str, body: &str) -> Result<(), Ref
     }
 }
 
-/// The revision in a request's `_meta`; empty if it is not a string.
-fn claim(request: &Request<'_>) -> Option<String> {
-    meta(request)
-        .get(REVISION_KEY)
-        .map(|raw| crate::mcp::object::text(raw).unwrap_or_default())
+/// The parameters of a request and their `_meta`, empty if absent.
+struct Stated<'a> {
+    params: Object<'a>,
+    meta: Object<'a>,
 }
 
-fn meta<'a>(request: &Request<'a>) -> Object<'a> {
-    params(request)
-        .get("_meta")
-        .and_then(|raw| Object::parse(raw).ok())
-        .unwrap_or_default()
-}
+impl<'a> Stated<'a> {
+    fn of(request: &Request<'a>) -> Self {
+        let object = |raw: Option<&'a RawValue>| {
+            raw.and_then(|raw| Object::parse(raw).ok())
+                .unwrap_or_default()
+        };
+        let params = object(request.params);
+        let meta = object(params.get("_meta"));
+        Self { params, meta }
+    }
 
-fn params<'a>(request: &Request<'a>) -> Object<'a> {
-    request
-        .params
-        .and_then(|raw| Object::parse(raw).ok())
-        .unwrap_or_default()
+    /// The revision in `_meta`; empty if it is not a string.
+    fn claim(&self) -> Option<String> {
+        let raw = self.meta.get(REVISION_KEY)?;
+        Some(crate::mcp::object::text(raw).unwrap_or_default())
+    }
 }

@@ -78,7 +78,8 @@ impl Session {
             id = id.as_json(),
             method
         );
-        self.tasks.spawn(async move {
+        // Boxed, because a task moves its future when it starts and writes as many bytes again when it ends.
+        self.tasks.spawn(Box::pin(async move {
             let _in_flight = InFlightGuard { requests: &session.in_flight, id: &id, answer: &answer };
             // The envelope has refused anything that is not an object already.
             let params = params.as_ref().and_then(|bytes| serde_json::from_slice(bytes).ok()).unwrap_or_default();
@@ -94,7 +95,7 @@ impl Session {
                 // it.
                 () = cancelled.cancelled() => answer.leave(),
             }
-        });
+        }));
     }
 
     /// Runs a request and returns its response.

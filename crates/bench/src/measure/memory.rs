@@ -85,7 +85,8 @@ fn calls(peer: &mut Peer, requests: &[crate::peer::Request], count: usize) -> Re
     Ok(())
 }
 
-fn resident(id: u32) -> Result<f64> {
+/// Resident memory of a process, in megabytes.
+pub(super) fn resident(id: u32) -> Result<f64> {
     field(id, "VmRSS:")
 }
 

@@ -2,6 +2,7 @@
 
 mod audit;
 mod beside;
+mod growth;
 #[cfg_attr(not(target_os = "linux"), path = "memory_elsewhere.rs")]
 mod memory;
 mod overhead;
@@ -23,7 +24,7 @@ use crate::table::Table;
 type Part = fn(&Stand, &mut Table) -> Result<()>;
 
 /// The parts, in the order of the table.
-pub(crate) const PARTS: [(&str, Part); 10] = [
+pub(crate) const PARTS: [(&str, Part); 11] = [
     ("start", start::measure),
     ("overhead", overhead::measure),
     ("throughput", throughput::measure),
@@ -33,6 +34,7 @@ pub(crate) const PARTS: [(&str, Part); 10] = [
     ("sandbox", sandbox::measure),
     ("search", search::measure),
     ("memory", memory::measure),
+    ("growth", growth::measure),
     ("size", size::measure),
 ];
 
@@ -41,6 +43,12 @@ fn percentile(times: &[Duration], percent: usize) -> f64 {
     let mut times = times.to_vec();
     times.sort_unstable();
     times[(times.len() - 1) * percent / 100].as_secs_f64()
+}
+
+/// The middle one of these figures; `None` if there are none.
+fn median(mut figures: Vec<f64>) -> Option<f64> {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures.get(figures.len() / 2).copied()
 }
 
 /// The difference to the direct way for each other way. For the direct way, its own figure.

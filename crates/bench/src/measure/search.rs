@@ -17,7 +17,17 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
     for size in sizes {
         searches(stand, table, *size, false)?;
     }
-    searches(stand, table, stand.choose(10_000, 200), true)
+    searches(stand, table, stand.choose(10_000, 200), true)?;
+    table.add_own(
+        format!(
+            "listing and embedding {} new tools",
+            group(stand.choose(10_000, 200))
+        ),
+        "s",
+        Some(Bar::AtMost(120.0)),
+        stand.learning(MCPZIP)?.1.as_secs_f64(),
+    );
+    Ok(())
 }
 
 fn searches(stand: &Stand, table: &mut Table, size: usize, is_semantic: bool) -> Result<()> {

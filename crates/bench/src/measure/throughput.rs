@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result};
 
+use super::median;
 use crate::peer::Request;
 use crate::stand::{Line, Stand};
 use crate::table::{Bar, Table};
@@ -26,11 +27,12 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
                     rates[way].push(rate(stand, &mut lines[way], count, window, slice)?);
                 }
             }
-            let medians = rates.iter_mut().map(|rates| {
-                rates.sort_unstable_by(f64::total_cmp);
-                Some(rates[rates.len() / 2])
-            });
-            let bar = (count == 1 && window == 64).then_some(Bar::TimesRelayAtLeast(0.4));
+            let medians = rates.into_iter().map(median);
+            let bar = match (count, window) {
+                (1, 64) => Some(Bar::TimesRelayAtLeast(0.4)),
+                (1, 256) => Some(Bar::TimesRelayAtLeast(0.3)),
+                _ => None,
+            };
             let of = if count == 1 {
                 "one server".to_owned()
             } else {
