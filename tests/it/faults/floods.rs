@@ -17,31 +17,31 @@ pub(super) const OUTCOMES: &[Outcome] = &[
         fault: "a server floods with unrequested messages, 100 MB of them",
         gets: "its answer, after them",
         after: "once the flood is over",
-        then: "memory stays below 100 MB; other servers answer meanwhile",
+        then: "memory stays below 60 MB; other servers answer meanwhile",
     },
     Outcome {
         fault: "a server writes 300 MB without a line end",
         gets: "`more than the limit of 67108864`",
         after: "once the line is over",
-        then: "memory stays below 160 MB; other servers answer meanwhile",
+        then: "memory stays below 120 MB; other servers answer meanwhile",
     },
     Outcome {
         fault: "a server lists 40 pages of 30 MB",
         gets: "`did not list its tools: it has more than 32 MB`; the tools that it listed before",
         after: "the second page",
-        then: "memory stays below 230 MB; other servers answer",
+        then: "memory stays below 120 MB; other servers answer",
     },
     Outcome {
         fault: "a client sends 200 MB of arguments for a server that does not read",
         gets: "`the requests under way have … bytes already` for requests beyond 128 MB",
         after: "at once",
-        then: "memory stays below 250 MB; other servers answer meanwhile",
+        then: "memory stays below 220 MB; other servers answer meanwhile",
     },
     Outcome {
         fault: "a client requests 240 MB of results, and does not read",
         gets: "all of them, once it reads",
         after: "as it reads",
-        then: "memory stays below 160 MB; servers whose answers it does not read have to wait",
+        then: "memory stays below 130 MB; servers whose answers it does not read have to wait",
     },
 ];
 
@@ -73,7 +73,7 @@ fn a_server_that_floods_fills_no_memory() {
         assert_eq!(client.execute("good__u").text(), "fine");
     }
     assert_eq!(client.answer(call).text(), "done");
-    assert_peak(&client, 100);
+    assert_peak(&client, 60);
     client.finish();
 }
 
@@ -111,7 +111,7 @@ fn a_list_of_large_pages_fills_no_memory_and_leaves_the_list_before() {
     assert_eq!(web.count("tools/list"), 3);
     assert_eq!(client.execute("bad__t").text(), "fine");
     assert_eq!(client.execute("good__u").text(), "fine");
-    assert_peak(&client, 230);
+    assert_peak(&client, 120);
     client.finish();
 }
 
@@ -132,7 +132,7 @@ fn a_line_without_an_end_fills_no_memory() {
     assert_eq!(client.execute("good__u").text(), "fine");
     let told = client.answer(call).tool_error();
     assert!(told.contains("more than the limit of 67108864"), "{told}");
-    assert_peak(&client, 160);
+    assert_peak(&client, 120);
     client.finish();
 }
 
@@ -167,7 +167,7 @@ fn a_client_that_sends_too_much_fills_no_memory() {
         );
     }
     assert_eq!(client.execute("good__u").text(), "fine");
-    assert_peak(&client, 250);
+    assert_peak(&client, 220);
     client.close_stdin();
     client.signal(rustix::process::Signal::TERM);
     client.wait();
@@ -202,6 +202,6 @@ fn a_client_that_does_not_read_fills_no_memory() {
     for call in calls {
         assert!(client.answer(call).text().len() >= 4 * MEGABYTE);
     }
-    assert_peak(&client, 160);
+    assert_peak(&client, 130);
     client.finish();
 }
