@@ -1039,8 +1039,8 @@ fn a_faulty_entry_is_reported_where_it_matters_alone() {
         let done = setup.run(arguments).code(0);
         assert_eq!(done.stderr, "", "{arguments:?}");
     }
-    for arguments in [&["call", "typo__read"][..], &["tools", "typo"]] {
-        let failed = setup.run(arguments).code(1);
+    for (arguments, code) in [(&["call", "typo__read"][..], 4), (&["tools", "typo"], 1)] {
+        let failed = setup.run(arguments).code(code);
         assert!(
             failed.stderr.contains("server `typo` cannot be used")
                 && failed.stderr.contains("comand"),

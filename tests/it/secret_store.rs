@@ -686,7 +686,10 @@ fn where_a_secret_cannot_be_stored_it_is_not_asked_for() {
     use crate::support::terminal::Terminal;
     let bare = || Setup::new().server("without", server());
     for (setup, why) in [
-        (bare().setting("credentials", json!("keychain")), "keychain"),
+        (
+            bare().variable("MCPZIP_CREDENTIALS", "keychain"),
+            "keychain",
+        ),
         (bare(), "XDG_RUNTIME_DIR"),
     ] {
         setup.save();
