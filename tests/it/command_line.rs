@@ -1037,7 +1037,7 @@ fn a_faulty_entry_is_reported_where_it_matters_alone() {
         &["search", "--server", "hub", "read"],
     ] {
         let done = setup.run(arguments).code(0);
-        assert_eq!(done.stderr, "", "{arguments:?}");
+        assert!(!done.stderr.contains("typo"), "{done}");
     }
     for (arguments, code) in [(&["call", "typo__read"][..], 4), (&["tools", "typo"], 1)] {
         let failed = setup.run(arguments).code(code);
