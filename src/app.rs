@@ -172,7 +172,7 @@ impl App {
         Ok(Self { remotes, ..app })
     }
 
-    /// Builds a run for one request without logging the configuration's faults, because the command prints them.
+    /// Builds a run for one request without logging the configuration's faults: the command prints them, or is about one server.
     ///
     /// # Errors
     /// When the configuration cannot be used at all.

@@ -25,9 +25,10 @@ use crate::tool::ServerName;
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Args)]
-#[command(override_usage = "mcpzip approve [OPTIONS] <SERVER> [TOOLS]...
+#[command(override_usage = "mcpzip approve [OPTIONS] [SERVER] [TOOLS]...
        mcpzip approve [OPTIONS] --all")]
 #[command(after_help = "Examples:
+  mcpzip approve
   mcpzip approve github
   mcpzip approve github create_issue
   mcpzip approve github --digest 0f36a1c2b8e94d7755aa0c1e2f3b4d69
@@ -38,7 +39,7 @@ pub(super) struct Approve {
 }
 
 #[derive(Debug, Args)]
-#[command(override_usage = "mcpzip reject [OPTIONS] <SERVER> [TOOLS]...
+#[command(override_usage = "mcpzip reject [OPTIONS] [SERVER] [TOOLS]...
        mcpzip reject [OPTIONS] --all")]
 #[command(after_help = "Examples:
   mcpzip reject github
@@ -50,8 +51,8 @@ pub(super) struct Reject {
 
 #[derive(Debug, Args)]
 pub(super) struct Selection {
-    /// Server whose tools differ from the approved ones
-    #[arg(required_unless_present = "all", add = completions::of_servers())]
+    /// Server whose tools differ from the approved ones [default: list all such servers, and decide nothing]
+    #[arg(add = completions::of_servers())]
     server: Option<String>,
     /// Only these tools, or prompts and resources by their labels (`prompt: review`)
     tools: Vec<String>,
@@ -59,11 +60,65 @@ pub(super) struct Selection {
     #[arg(long, conflicts_with = "server")]
     all: bool,
     /// Decide only if the differences still have this digest, which an earlier run has shown
-    #[arg(long, conflicts_with = "all")]
+    #[arg(long, requires = "server")]
     digest: Option<String>,
 }
 
-/// Shows the differences, and approves or rejects them if the person confirms.
+impl Selection {
+    /// Whether it is about all servers.
+    pub(super) fn is_about_all(&self) -> bool {
+        self.server.is_none()
+    }
+}
+
+/// Lists the servers with differences. Starts none of them.
+fn list(is_approval: bool, app: &App, output: &Output) {
+    let inventory = &app.proxy().inventory;
+    let config = app.proxy().unscoped().config();
+    let (mut rows, mut shown) = (Vec::new(), Vec::new());
+    for server in config.servers.keys() {
+        let pending = inventory.pending(server);
+        let what = if inventory.is_unstarted(server) {
+            shown.extend(added_json(server, &config));
+            "was added by an agent, and is not started".to_owned()
+        } else if pending.is_quarantined && counted(&pending) == 0 {
+            shown.push(json!({ "server": server.as_str(), "change": "quarantine" }));
+            "is in quarantine; its tools are not known yet".to_owned()
+        } else if pending.is_empty() {
+            continue;
+        } else {
+            shown.extend(json_of(server, &pending));
+            crate::proxy::counted(counted(&pending), "difference")
+        };
+        rows.push((server, what));
+    }
+    if output.is_json_asked() {
+        return output.json(&shown);
+    }
+    if rows.is_empty() {
+        return output.line(nothing_waits(is_approval));
+    }
+    for (server, what) in rows {
+        output.row(format!("{}  ", strong(server)), what);
+    }
+    let word = if is_approval { "approve" } else { "reject" };
+    output.line(faint(format!(
+        "`mcpzip {word} SERVER` shows them, and asks you; `mcpzip {word} --all` does so for all"
+    )));
+}
+
+fn nothing_waits(is_approval: bool) -> String {
+    format!(
+        "nothing waits for a decision: nothing differs from what was approved or first seen{}",
+        if is_approval {
+            ""
+        } else {
+            "; a rule in `tools.deny` withholds a tool that was approved"
+        }
+    )
+}
+
+/// Shows the differences, and approves or rejects them if the person confirms. Without a server and `--all`, lists the servers that have some.
 pub(super) async fn run(
     selection: &Selection,
     is_approval: bool,
@@ -72,6 +127,10 @@ pub(super) async fn run(
 ) -> Result<(), Exit> {
     let proxy = app.proxy();
     proxy.inventory.loaded().await;
+    if selection.server.is_none() && !selection.all {
+        list(is_approval, app, output);
+        return Ok(());
+    }
     let config = proxy.unscoped().config();
     let servers = match &selection.server {
         Some(name) => vec![configured(name, &config, app.paths())?],
@@ -109,14 +168,7 @@ pub(super) async fn run(
         return Ok(());
     }
     if all.is_empty() {
-        output.line(format!(
-            "nothing waits for a decision: nothing differs from what was approved or first seen{}",
-            if is_approval {
-                ""
-            } else {
-                "; a rule in `tools.deny` withholds a tool that was approved"
-            }
-        ));
+        output.line(nothing_waits(is_approval));
         return Ok(());
     }
     let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());

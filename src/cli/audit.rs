@@ -166,7 +166,13 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
         std::thread::sleep(PAUSE);
     }
     if is_empty && !chains.exists() {
-        output.note("there is no audit log: `\"audit\": {}` in the configuration turns it on");
+        let directory = chains.display();
+        output.note(&format!(
+            "there is no audit log in `{directory}`: `\"audit\": {{}}` in the configuration turns it on"
+        ));
+        if output.is_json_asked() {
+            output.raw_json(&json!({ "log": null, "directory": chains }).to_string());
+        }
         return Ok(false);
     }
     Ok(is_empty)

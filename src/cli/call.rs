@@ -266,7 +266,7 @@ fn print(result: &Object<'_>, output: &Output) {
     for block in &blocks {
         let block = Object::parse(block).unwrap_or_default();
         match block.text("text") {
-            Some(text) => output.verbatim(text),
+            Some(text) => output.answer(&text),
             None => {
                 let kind = block.text("type").unwrap_or_else(|| "unknown".to_owned());
                 let uri = block.text("uri").map(|uri| format!("{uri}, "));
@@ -282,6 +282,6 @@ fn print(result: &Object<'_>, output: &Output) {
         .get("structuredContent")
         .filter(|_| blocks.is_empty())
     {
-        output.verbatim(structured.get());
+        output.answer(structured.get());
     }
 }

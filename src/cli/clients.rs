@@ -58,7 +58,10 @@ pub(super) fn run(machine: &Machine, output: &Output) -> Result<(), Exit> {
             (Some(problem), _) => format!("cannot be read: {}", printable(problem)),
             (None, []) => faint(format!("not connected: `mcpzip connect {}`", client.client)),
             (None, entries) => {
-                let names = entries.iter().map(|entry| printable(&entry.entry));
+                let names = entries.iter().map(|entry| {
+                    let (name, program) = (printable(&entry.entry), printable(&entry.program));
+                    format!("{name}, which starts {program}")
+                });
                 good(format!(
                     "connected as {}",
                     names.collect::<Vec<_>>().join(", ")

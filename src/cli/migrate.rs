@@ -48,7 +48,7 @@ pub(super) struct Arguments {
     /// Only the server of this name, even if it is a proxy; may be given several times
     #[arg(long, value_name = "NAME")]
     only: Vec<String>,
-    /// Move servers even if a client's rule that protects them cannot be carried over
+    /// Go on although protecting rules cannot be carried over: their servers move, and these rules stop working
     #[arg(long)]
     drop_rules: bool,
     /// Codex's approval mode for mcpzip's tools: ask before each call (`auto`), or call without asking (`approve`)
@@ -314,11 +314,11 @@ fn check_rules(plan: &Plan) -> Result<(), Exit> {
         .collect();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("`mcpzip migrate{others}` moves the other servers, "),
+        false => format!("`mcpzip migrate{others}` moves the other servers alone. "),
     };
     Err(Exit::failed(format!(
         "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
-         {others}`mcpzip migrate --drop-rules` moves these without their rules",
+         {others}`mcpzip migrate --drop-rules` moves these, too, and the rules listed above no longer protect them",
         names(&protected)
     )))
 }
@@ -473,7 +473,7 @@ async fn import(
         };
         Err(Exit::failed(format!(
             "nothing was done: protections of {} cannot be carried over, and would stop working.\n\
-             {}move all of them without these protections with `--drop-rules`, and set the protections up here",
+             {}import everything without these protections with `--drop-rules`, and write rules for them here (`tools`)",
             origin.title(),
             match import.blocking.iter().all(of_a_server) {
                 true => "Move other servers alone with `--only NAME`, or ",

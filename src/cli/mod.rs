@@ -84,6 +84,7 @@ use crate::config::{
 use crate::keyring::Store;
 use crate::shutdown::apart;
 use crate::telemetry;
+use approve::{Approve, Reject};
 use diagnostics::Exit;
 use output::Output;
 use over_daemon::OverDaemon;
@@ -242,9 +243,9 @@ enum Live {
     /// Show servers, tools and the daemon, without connecting to anything
     Status(status::Arguments),
     /// Show tools that differ from the approved ones, and approve them
-    Approve(approve::Approve),
+    Approve(Approve),
     /// Show tools that differ from the approved ones, and reject them
-    Reject(approve::Reject),
+    Reject(Reject),
 }
 
 /// Commands that use the configuration file, logs and statistics.
@@ -666,29 +667,31 @@ impl Live {
                 return outcome;
             }
         }
-        let shows_faults = match &self {
-            Self::Shared(command) => command.shows_faults(),
-            Self::Status(_) => true,
-            Self::Approve(_) | Self::Reject(_) => false,
+        let counts_faults = match &self {
+            Self::Shared(command) => command.counts_faults(),
+            Self::Status(_) => false,
+            Self::Approve(Approve { selection }) | Self::Reject(Reject { selection }) => {
+                selection.is_about_all()
+            }
         };
         let profile = match &self {
             Self::Shared(command) => command.profile(&session.environment),
             Self::Status(_) | Self::Approve(_) | Self::Reject(_) => None,
         };
-        let app = match shows_faults {
-            // These commands show each fault with its server.
-            true => App::quiet(paths, session, profile)?,
-            false => App::new(paths, session, profile).inspect_err(|error| {
-                let advice = match (error, &self) {
-                    (
-                        crate::config::Error::Profile(_),
-                        Self::Shared(over_daemon::Command::Call(call)),
-                    ) => call.advice_about("profile"),
-                    _ => None,
-                };
-                advice.iter().for_each(|advice| output.note(advice));
-            })?,
+        let app = match counts_faults {
+            true => App::new(paths, session, profile),
+            false => App::quiet(paths, session, profile),
         };
+        let app = app.inspect_err(|error| {
+            let advice = match (error, &self) {
+                (
+                    crate::config::Error::Profile(_),
+                    Self::Shared(over_daemon::Command::Call(call)),
+                ) => call.advice_about("profile"),
+                _ => None,
+            };
+            advice.iter().for_each(|advice| output.note(advice));
+        })?;
         app.set_workspace();
         let outcome = tokio::select! {
             outcome = self.ask(&app, output) => outcome,
@@ -702,8 +705,12 @@ impl Live {
         match self {
             Self::Shared(command) => command.run(app, output).await,
             Self::Status(_) => status::run(app, output).await,
-            Self::Approve(arguments) => approve::run(&arguments.selection, true, app, output).await,
-            Self::Reject(arguments) => approve::run(&arguments.selection, false, app, output).await,
+            Self::Approve(Approve { selection }) => {
+                approve::run(&selection, true, app, output).await
+            }
+            Self::Reject(Reject { selection }) => {
+                approve::run(&selection, false, app, output).await
+            }
         }
     }
 }

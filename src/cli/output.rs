@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::diagnostics::{Exit, Reported};
-use super::printable::{on_terminal, printable, printable_json};
+use super::printable::{on_terminal, printable, printable_json, printable_lines};
 use super::wrap::{columns, wrap, wrap_row};
 use crate::config::with_options;
 use crate::shutdown::interruptible;
@@ -48,6 +48,7 @@ pub(super) enum Printed {
     Line(String),
     Row(String, String),
     Verbatim(String),
+    Answer(String),
     Json(String),
     Note(String),
     Notable(String),
@@ -105,6 +106,7 @@ impl Output {
             Printed::Line(text) => self.line(plain(text)),
             Printed::Row(head, body) => self.row(plain(head), plain(body)),
             Printed::Verbatim(text) => self.verbatim(text),
+            Printed::Answer(text) => self.answer(&text),
             Printed::Json(text) => self.raw_json(&text),
             Printed::Note(text) => self.note(&text),
             Printed::Notable(text) => self.notable(&text),
@@ -196,7 +198,19 @@ impl Output {
         });
     }
 
-    /// Prints text without wrapping, such as a tool's answer, a diff or a script.
+    /// Prints a tool's answer without wrapping. A terminal gets its control characters escaped, colours included; anything else gets it
+    /// as it is.
+    pub(super) fn answer(&self, text: &str) {
+        if self.is_sent(|| Printed::Answer(text.to_owned())) {
+            return;
+        }
+        match io::stdout().is_terminal() {
+            true => self.print(&printable_lines(text)),
+            false => self.print(text),
+        }
+    }
+
+    /// Prints text without wrapping, such as a diff or a script.
     pub(super) fn verbatim(&self, text: impl AsRef<str>) {
         if self.is_sent(|| Printed::Verbatim(text.as_ref().to_owned())) {
             return;

@@ -65,9 +65,14 @@ impl Command {
         option.name(environment)
     }
 
-    /// Whether it shows each fault of the configuration with its server.
-    pub(super) fn shows_faults(&self) -> bool {
-        matches!(self, Self::Servers(_))
+    /// Whether the faults of the configuration are counted before it runs: it is about all servers, and does not show each with its server.
+    /// A command about one server fails if that one has a fault.
+    pub(super) fn counts_faults(&self) -> bool {
+        match self {
+            Self::Search(arguments) => arguments.is_about_all(),
+            Self::Tools(arguments) => arguments.is_about_all(),
+            Self::Describe(_) | Self::Call(_) | Self::Servers(_) => false,
+        }
     }
 
     pub(super) async fn run(&self, app: &App, output: &Output) -> Result<(), Exit> {
@@ -161,7 +166,7 @@ impl daemon::Commands for OverDaemon {
             // The process removes colours if it prints none.
             console::set_colors_enabled(true);
             let output = Output::elsewhere(printed, asked.is_json, asked.is_json_asked);
-            if !asked.command.shows_faults() {
+            if asked.command.counts_faults() {
                 let config = app.proxy().unscoped().config();
                 let (faults, warnings) = (app::faulty(&config), config.warnings.len());
                 output.send(&Printed::Odd { faults, warnings });

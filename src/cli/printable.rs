@@ -13,6 +13,15 @@ pub(super) fn printable(text: &str) -> String {
         })
 }
 
+/// Escapes such characters in a text of several lines. Line breaks and tabs stay.
+pub(super) fn printable_lines(text: &str) -> String {
+    let lines = text.split_inclusive(['\n', '\t']).map(|part| {
+        let end = part.len() - usize::from(part.ends_with(['\n', '\t']));
+        printable(&part[..end]) + &part[end..]
+    });
+    lines.collect()
+}
+
 /// Escapes such characters in a text with mcpzip's own colours. Line breaks, tabs and the colours stay.
 pub(super) fn on_terminal(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -133,6 +142,14 @@ mod tests {
             let shown = on_terminal(hostile);
             assert!(!shown.contains(|c: char| is_hidden(c)), "{shown:?}");
         }
+    }
+
+    #[test]
+    fn a_text_of_a_server_keeps_its_lines_and_has_no_colours() {
+        assert_eq!(
+            printable_lines("caf\u{e9}\n\t\u{1b}[31mred\u{202e}\n"),
+            "caf\u{e9}\n\t\\u{1b}[31mred\\u{202e}\n"
+        );
     }
 
     #[test]

@@ -11,7 +11,7 @@ use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::explanation;
 use super::output::{Output, faint, strong};
-use super::printable::printable;
+use super::printable::{printable, printable_lines};
 use super::profile_option::ProfileOption;
 use super::unknown::NO_SERVER;
 use crate::app::App;
@@ -46,6 +46,13 @@ pub(super) struct Arguments {
     pub(super) daemon: DaemonOption,
     #[command(flatten)]
     pub(super) profile: ProfileOption,
+}
+
+impl Arguments {
+    /// Whether all servers are searched.
+    pub(super) fn is_about_all(&self) -> bool {
+        self.server.is_none()
+    }
 }
 
 /// Whether a server of this name is configured, ignoring letter case and dashes as a search does.
@@ -128,7 +135,7 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
                 .text
                 .strip_prefix(found.name.as_str())
                 .unwrap_or(&found.text);
-            output.line(format!("{}{rest}", strong(&found.name)));
+            output.line(format!("{}{}", strong(&found.name), printable_lines(rest)));
         }
         for missing in &answer.missing {
             output.line(faint(format!("not searched: {missing}")));

@@ -10,6 +10,7 @@ use super::completions;
 use super::daemon_option::DaemonOption;
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, strong};
+use super::printable::printable_lines;
 use super::profile_option::ProfileOption;
 use super::unknown::NO_SERVER;
 use crate::app::App;
@@ -39,6 +40,13 @@ pub(super) struct Arguments {
     pub(super) profile: ProfileOption,
 }
 
+impl Arguments {
+    /// Whether the tools of all servers are listed.
+    pub(super) fn is_about_all(&self) -> bool {
+        self.server.is_none()
+    }
+}
+
 fn is_disabled(server: &str, config: &Config) -> bool {
     let mut known = config.servers.iter();
     known.any(|(name, entry)| name.as_str() == server && entry.disabled)
@@ -50,6 +58,9 @@ fn not_listed(server: &str, app: &App) -> Exit {
     let config = proxy.unscoped().config();
     let progress = proxy.inventory.progress().into_iter();
     let progress = progress.filter(|(name, _)| name.as_str() == server);
+    if let Some(fault) = config.faults.iter().find(|fault| fault.name == server) {
+        return Exit::failed(format!("server `{server}` cannot be used: {}", fault.fault));
+    }
     match progress.map(|(_, progress)| progress).next() {
         Some(Progress::Failed(reason)) => {
             Exit::unavailable(config.masker.mask(&reason.to_string()))
@@ -82,15 +93,22 @@ fn quarantined(app: &App, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item =
 }
 
 /// A sentence about each of the `wanted` servers without a list.
-fn unlisted(app: &App, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Vec<String> {
+async fn unlisted(app: &App, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let proxy = app.proxy();
+    let mut failures = proxy.inventory.earlier_failures().await;
     let config = proxy.unscoped().config();
     let progress = proxy.inventory.progress().into_iter();
     let reasons = progress.filter_map(|(server, progress)| {
         let reason = match progress {
             Progress::Failed(reason) => reason.to_string(),
             Progress::UnderWay if snapshot.server(&server).is_none() => {
-                "it has not listed its tools yet".to_owned()
+                let failure = failures
+                    .remove(&server)
+                    .map(|failure| format!("; {failure}"));
+                format!(
+                    "it has not listed its tools yet{}",
+                    failure.unwrap_or_default()
+                )
             }
             _ => return None,
         };
@@ -148,10 +166,10 @@ pub(super) async fn run(arguments: &Arguments, app: &App, output: &Output) -> Re
             all.push(shown);
         } else {
             let rest = text.strip_prefix(&name).unwrap_or(&text);
-            output.line(format!("{}{rest}", strong(&name)));
+            output.line(format!("{}{}", strong(&name), printable_lines(rest)));
         }
     }
-    let unlisted = unlisted(app, &snapshot, wanted);
+    let unlisted = unlisted(app, &snapshot, wanted).await;
     let reasons = unlisted.into_iter().chain(quarantined(app, wanted));
     if output.is_json() {
         output.json(&all);

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
+use super::printable::printable;
 use super::setup::{Machine, below_home};
 use crate::clients::{JournalError, Restored, RunState, Summary};
 use crate::config::secrets_file;
@@ -60,9 +61,21 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             strong(format!("mcpzip {}", run.command)),
             run.id
         ));
-        for file in &run.files {
+        for (file, effect) in run.files.iter().zip(&run.effects) {
             output.line(format!("  {}", below_home(file, &machine.around.home)));
+            for (word, values) in [
+                ("restores", &effect.restored),
+                ("removes", &effect.removed),
+                ("changes back", &effect.changed),
+            ] {
+                if !values.is_empty() {
+                    output.row(format!("    {word} "), printable(&values.join(", ")));
+                }
+            }
         }
+        output.line(faint(
+            "changes by `add`, `remove`, `enable` and `disable` are no runs of this list, and stay",
+        ));
         if arguments.dry_run {
             output.note("nothing was done");
             return Ok(());

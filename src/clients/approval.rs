@@ -4,18 +4,8 @@
 use std::path::Path;
 
 use super::cache::FileCache;
+use super::model::Approval;
 use super::{Client, ConfigLocation, Found, Item, Known, Node, Scope, Surroundings, Verdict};
-
-/// The user's decision, as far as it is known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Approval {
-    /// It may run.
-    Given,
-    /// The user has not decided.
-    Missing,
-    /// It must not run.
-    Refused,
-}
 
 /// The approval of the server `name` at `location`; `user` is the content of the client's user file. Only Claude Code
 /// keeps these decisions in files: in settings and, formerly, by project.
@@ -67,45 +57,45 @@ pub(super) fn of(
     }
 }
 
+/// The beginning of the note about a server without an approval.
+const UNAPPROVED: &str = "switched off, as no file of your own approves it";
+
 /// Explains why a migrated server is switched off, and how to switch it on.
 pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
-    match verdict {
-        Verdict::Moves {
-            name,
-            known: Known::New,
-        }
-        | Verdict::Conflicts { name }
-            if found.is_unapproved =>
-        {
-            Some(format!(
-                "switched off, as no file of your own approves it; `mcpzip enable {name}` switches it on"
-            ))
-        }
-        _ => None,
+    let (Verdict::Moves {
+        name,
+        known: Known::New,
     }
+    | Verdict::Conflicts { name }) = verdict
+    else {
+        return None;
+    };
+    let why = match found.approval {
+        Approval::Given => return None,
+        Approval::Missing => UNAPPROVED,
+        Approval::Refused => "switched off, as `disabledMcpjsonServers` of Claude Code refuses it",
+    };
+    Some(format!("{why}; `mcpzip enable {name}` switches it on"))
 }
 
-/// Warns that servers of projects are migrated switched off.
+/// Warns that servers of projects which the user has not approved are migrated switched off.
 pub(super) fn warning(items: &[Item]) -> Option<String> {
-    let is_new = |item: &Item| {
-        matches!(
-            item.verdict,
-            Verdict::Conflicts { .. }
-                | Verdict::Moves {
-                    known: Known::New,
-                    ..
-                }
-        )
+    let is_unapproved = |item: &&Item| {
+        let mut notes = item.notes.iter();
+        notes.any(|note| note.starts_with(UNAPPROVED))
     };
-    let is_project = |item: &&Item| item.is_off && item.scope == Scope::Project && is_new(item);
     let name = |item: &Item| match &item.verdict {
         Verdict::Moves { name, .. } | Verdict::Conflicts { name } => Some(format!("`{name}`")),
         Verdict::Stays(_) => None,
     };
-    let names: Vec<String> = items.iter().filter(is_project).filter_map(name).collect();
+    let names: Vec<String> = items
+        .iter()
+        .filter(is_unapproved)
+        .filter_map(name)
+        .collect();
     (!names.is_empty()).then(|| {
         format!(
-            "a project's files do not approve its servers, so these come over switched off: {}; look at what each of them starts, then `mcpzip enable NAME` switches it on",
+            "no file of your own approves these servers of projects, so they come over switched off: {}; look at what each of them starts, then `mcpzip enable NAME` switches it on",
             names.join(", ")
         )
     })

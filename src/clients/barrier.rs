@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::cache::FileCache;
+use super::model::Approval;
 use super::rules::{is_hidden_at_cursor, is_hidden_at_opencode, refused_access};
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
@@ -24,7 +25,7 @@ pub(crate) fn barrier(
         .iter()
         .find(|(path, _)| *path == location.path)
     {
-        return Some(format!("{} {problem}", path.display()));
+        return Some(format!("{} {}", path.display(), problem.predicate()));
     }
     let known = survey.found.iter().filter(|found| {
         found.is_mcpzip && found.location.client == client && found.scope() == Scope::User
@@ -175,7 +176,7 @@ pub(super) fn own_entry(
                 location,
                 name: entry::NAME.to_owned(),
                 is_mcpzip: true,
-                is_unapproved: false,
+                approval: Approval::Given,
             }
         }
     })

@@ -17,7 +17,7 @@ pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 /// The largest size of any other file, in bytes; many of them are in repositories.
 const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
 
-/// The reason that a file is not read; it reads on after the file.
+/// The reason that a file is not read.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum FileError {
     /// The system does not permit it.
@@ -32,6 +32,16 @@ pub(crate) enum FileError {
     /// A project's file that is a file of the user.
     #[error("is a link to a file of your own, and is left alone")]
     Link,
+}
+
+impl FileError {
+    /// The reason, to follow the file or `it`.
+    pub(super) fn predicate(&self) -> String {
+        match self {
+            Self::Read(_) | Self::Text(_) => format!("cannot be read: {self}"),
+            Self::Encoding(_) | Self::Link => self.to_string(),
+        }
+    }
 }
 
 /// A file as it was read.

@@ -94,6 +94,20 @@ pub(crate) struct Summary {
     pub files: Vec<PathBuf>,
     /// The directory with the previous files.
     pub backups: PathBuf,
+    /// The effect of an undo on each of the files.
+    #[serde(skip)]
+    pub effects: Vec<Effect>,
+}
+
+/// The values of a file that an undo changes, by their paths.
+#[derive(Debug, Default)]
+pub(crate) struct Effect {
+    /// Values that the run removed.
+    pub restored: Vec<String>,
+    /// Values that it added.
+    pub removed: Vec<String>,
+    /// Values that it replaced.
+    pub changed: Vec<String>,
 }
 
 /// The result of an undo for one file.
@@ -140,6 +154,22 @@ struct StepRecord {
     path: Vec<String>,
     before: Option<String>,
     after: Option<String>,
+}
+
+impl FileRecord {
+    /// The effect of an undo.
+    fn effect(&self) -> Effect {
+        let mut effect = Effect::default();
+        for step in &self.steps {
+            let list = match (&step.before, &step.after) {
+                (Some(_), None) => &mut effect.restored,
+                (None, _) => &mut effect.removed,
+                (Some(_), Some(_)) => &mut effect.changed,
+            };
+            list.push(step.path.join("."));
+        }
+        effect
+    }
 }
 
 impl Journal {
@@ -291,6 +321,7 @@ impl Journal {
     pub(crate) fn list(&self) -> Vec<Summary> {
         let summary = |id: String| {
             let record = self.load(&id).ok()?;
+            let effects = record.files.iter().map(FileRecord::effect).collect();
             let files = record.files.into_iter().map(|file| file.path).collect();
             let backups = self.backups(&id);
             Some(Summary {
@@ -299,6 +330,7 @@ impl Journal {
                 state: record.state,
                 files,
                 backups,
+                effects,
             })
         };
         self.ids().into_iter().rev().filter_map(summary).collect()

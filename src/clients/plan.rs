@@ -357,7 +357,7 @@ fn stays(
     {
         let path = unknown.path.display();
         return Some(format!(
-            "the rules in {path} are not known: it {}",
+            "the rules in {path} are not known: it {}; correct it, or move this server without them by `--drop-rules`",
             unknown.text
         ));
     }

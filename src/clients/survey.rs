@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::approval::{self, Approval};
+use super::approval;
 use super::cache::{FileCache, FileError};
-use super::model::Unmovable;
+use super::model::{Approval, Unmovable};
 use super::{
     Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading,
     rules,
@@ -48,7 +48,7 @@ impl Survey {
                 survey.read(location, around, &cache);
             }
         }
-        survey.projects = survey.known_projects(around);
+        survey.projects = survey.known_projects(around, &cache);
         survey.in_projects = rules::in_projects(&survey, clients, around, &cache);
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
@@ -61,9 +61,9 @@ impl Survey {
         survey
     }
 
-    /// The directories of the projects that Claude Code's and Codex's files name, and those from the root of the current project down to
-    /// the current directory.
-    fn known_projects(&self, around: &Surroundings) -> Vec<PathBuf> {
+    /// The directories of the projects that files of Claude Code, Codex and Gemini CLI name, and those from the root of the current
+    /// project down to the current directory.
+    fn known_projects(&self, around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
         let root = around.project().unwrap_or_default();
         let inside = around.directory.iter().flat_map(|here| here.ancestors());
         let inside = inside.take_while(|directory| directory.starts_with(&root));
@@ -80,6 +80,7 @@ impl Survey {
             let named = named.into_iter().map(|(key, _)| PathBuf::from(key));
             projects.extend(named.filter(|directory| directory.is_dir()));
         }
+        projects.extend(trusted_folders(around, cache));
         projects.sort();
         projects.dedup();
         projects
@@ -170,7 +171,7 @@ impl Survey {
                 name: name.to_owned(),
                 entry,
                 is_mcpzip,
-                is_unapproved: approval == Approval::Missing,
+                approval,
             };
             if let Some(reason) = fixed::blocked(&found, around, cache, None).filter(|_| !is_mcpzip)
             {
@@ -180,6 +181,17 @@ impl Survey {
         }
         self.locations.push(location);
     }
+}
+
+/// The directories that the user trusts in Gemini CLI. It reads no settings of the others.
+fn trusted_folders(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
+    let settings = Client::GeminiCli.user_location(around).path;
+    let node = cache.json(&settings.with_file_name("trustedFolders.json"));
+    let named = node.as_ref().map(Node::members).unwrap_or_default();
+    let is_trusted = |value: &Node| value.as_text().is_some_and(|text| text != "DO_NOT_TRUST");
+    let named = named.into_iter().filter(|(_, value)| is_trusted(value));
+    let named = named.map(|(key, _)| PathBuf::from(key));
+    named.filter(|directory| directory.is_dir()).collect()
 }
 
 /// Whether a list outside of the server's entry keeps the client from starting it.

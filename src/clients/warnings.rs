@@ -108,16 +108,21 @@ pub(super) fn tightened(
             .map(|(other, _)| Rights::of(rules_of(survey, other), None));
         let here = before.at(&[SERVERS, name.as_str()]).map(Rights::read);
         let others: Vec<Rights> = others.chain(here).collect();
+        let own = Rights::of(rules_of(survey, found), None);
+        let all = others.iter().fold(own, |all, other| all.and(other));
         for rule in rules_of(survey, found).filter(|rule| rule.is_carried()) {
             let rights = Rights::of(std::iter::once(rule), None);
             let lacks = |other: &Rights| !other.and(&rights).has_rules_of(other);
             if !others.iter().any(lacks) {
                 continue;
             }
+            let Some(effect) = all.effect_of(&rule.carried) else {
+                continue;
+            };
             let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
             let line = format!(
                 "`{name}` {} for all clients, because of {}'s `{key}`",
-                rule.carried.as_limit(),
+                effect.as_limit(),
                 client.title()
             );
             if !lines.contains(&line) {

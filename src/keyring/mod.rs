@@ -293,6 +293,16 @@ impl Store {
         })
     }
 
+    /// Checks that the keychain answers a question about the secret `name`.
+    ///
+    /// # Errors
+    /// When there is no keychain, or it cannot be used now.
+    pub(crate) fn check_keychain(&self, name: &SecretName) -> Result<(), KeyringError> {
+        let keychain = self.keychain.as_ref().ok_or(KeyringError::NoKeychain)?;
+        keychain.get(&keychain_name(name))?;
+        Ok(())
+    }
+
     /// Removes a secret. Returns false if there is none. The file needs no key for that.
     ///
     /// # Errors

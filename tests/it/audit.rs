@@ -525,3 +525,18 @@ fn a_call_that_the_person_at_the_command_line_did_not_agree_to_is_a_refusal() {
         "{last}"
     );
 }
+
+#[test]
+fn a_program_that_reads_json_is_told_that_there_is_no_log() {
+    let setup = Setup::new();
+    let shown = setup.run(&["--json", "audit"]).code(0);
+    let directory = setup.home().path("state/audit");
+    assert_eq!(
+        shown.json(),
+        json!({ "log": null, "directory": directory.to_str().unwrap() })
+    );
+    assert!(
+        shown.stderr.contains(directory.to_str().unwrap()),
+        "{shown}"
+    );
+}

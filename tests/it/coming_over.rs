@@ -699,6 +699,11 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
         assert!(told.contains("serverAuth"), "{auth}: {told}");
         assert!(!told.contains("tok-secret"), "{told}");
     }
+    // Without the rules that stop the import, people still need tokens.
+    let strict = r#"{"default": "deny", "strictClassification": true, "roles": {"dev": [{"server": "*", "access": "*"}]}}"#;
+    let home = Home::with(AVELINO, &with_people(&bearer(strict)));
+    let notes = home.migrate(&["avelino", "--drop-rules"])["notes"].to_string();
+    assert!(notes.contains("mcpzip token create NAME"), "{notes}");
     // Rules name servers, of which one has another name here.
     let home = Home::with(
         AVELINO,
@@ -901,6 +906,11 @@ fn the_audit_log_variables_and_stricter_hints_of_mcpproxy_go_come_over() {
         "{text}"
     );
     assert!(text.contains("`read_note`, `drop`"), "{text}");
+    assert!(
+        text.contains("these get `\\\"trust\\\": \\\"pin\\\"`")
+            && text.contains("`mcpzip approve`: `a`, `b`"),
+        "{text}"
+    );
     assert!(!text.contains("not known here"), "{text}");
     assert!(!text.contains("secret-y"), "{text}");
 }

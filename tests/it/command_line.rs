@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::command::Outcome;
-use crate::support::script::{echo, exit, result};
+use crate::support::script::{answer, echo, exit, result, sleep};
 use crate::support::{Server, Setup, command};
 
 fn setup() -> Setup {
@@ -494,8 +494,7 @@ fn a_remote_server_that_cannot_be_reached_gets_advice() {
 #[test]
 fn a_command_without_its_arguments_shows_an_example() {
     for (command, example) in [
-        (&["approve"][..], "mcpzip approve "),
-        (&["search"], "mcpzip search "),
+        (&["search"][..], "mcpzip search "),
         (&["rules", "check"], "mcpzip rules check "),
         (&["daemon", "start"], "`mcpzip daemon run`"),
         (&["resume"], "`mcpzip daemon resume`"),
@@ -979,5 +978,100 @@ fn doctor_names_a_pause_and_config_check_a_profile_that_refuses_all() {
             .to_string()
             .contains("the profile `r` cannot be used"),
         "{checked}"
+    );
+}
+
+#[test]
+fn a_server_that_failed_before_is_not_only_said_to_be_listed() {
+    let setup = setup().server("late", Server::new().at_start([sleep(3000), exit(3)]));
+    let _ = setup.run(&["servers"]).code(4);
+    let failure = "; it failed ";
+    let found = setup.run(&["search", "read"]).code(0).json();
+    let missing = found["missing"].to_string();
+    assert!(
+        missing.contains("late (still being listed; it failed")
+            && missing.contains("exit status: 3"),
+        "{found}"
+    );
+    let tools = setup.run(&["tools"]).code(0);
+    assert!(
+        tools.stderr.contains("it has not listed its tools yet") && tools.stderr.contains(failure),
+        "{tools}"
+    );
+}
+
+#[test]
+fn approve_and_reject_alone_list_what_waits_and_decide_nothing() {
+    let setup = Setup::new().log_level("error").server_with(
+        "web",
+        Server::new().tool("read", [echo()]),
+        json!({ "trust": "quarantine" }),
+    );
+    let new = setup.run(&["approve", "--json"]).code(0).json();
+    assert_eq!(new, json!([{ "server": "web", "change": "quarantine" }]));
+    let _ = setup.run(&["servers"]);
+    for command in ["approve", "reject"] {
+        let shown = setup.run(&[command]).code(0).stdout;
+        assert!(
+            shown.contains("web  ") && shown.contains(&format!("mcpzip {command} SERVER")),
+            "{shown}"
+        );
+        let json = setup.run(&[command, "--json"]).code(0).json();
+        assert_eq!(json[0]["tool"], "read", "{json}");
+    }
+    let nothing = self::setup().run(&["approve"]).code(0).stdout;
+    assert!(
+        nothing.contains("nothing waits for a decision"),
+        "{nothing}"
+    );
+    let _ = self::setup().run(&["approve", "--digest", "0123"]).code(2);
+}
+
+#[test]
+fn a_faulty_entry_is_reported_where_it_matters_alone() {
+    let setup = setup().entry("typo", r#"{"comand": "x"}"#);
+    for arguments in [
+        &["call", "hub__read"][..],
+        &["describe", "hub__read"],
+        &["tools", "hub"],
+        &["search", "--server", "hub", "read"],
+    ] {
+        let done = setup.run(arguments).code(0);
+        assert!(!done.stderr.contains("typo"), "{done}");
+    }
+    for (arguments, code) in [(&["call", "typo__read"][..], 4), (&["tools", "typo"], 1)] {
+        let failed = setup.run(arguments).code(code);
+        assert!(
+            failed.stderr.contains("server `typo` cannot be used")
+                && failed.stderr.contains("comand"),
+            "{failed}"
+        );
+    }
+    for arguments in [&["search", "read"][..], &["tools"]] {
+        let done = setup.run(arguments).code(0);
+        assert!(
+            done.stderr.contains("1 entry cannot be used (`typo`)"),
+            "{done}"
+        );
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn control_codes_of_a_tool_reach_a_pipe_and_no_terminal() {
+    use crate::support::terminal::Terminal;
+    let setup = Setup::new().log_level("error").server(
+        "hub",
+        Server::new().tool("red", [answer("\u{1b}[31mred\u{1b}[0m\u{7}\n\tend")]),
+    );
+    let piped = setup.run(&["call", "--text", "hub__red"]).code(0);
+    assert_eq!(piped.stdout, "\u{1b}[31mred\u{1b}[0m\u{7}\n\tend\n");
+    let Some(terminal) = Terminal::run(&setup.command(&["call", "hub__red"])) else {
+        return;
+    };
+    let screen = terminal.shows("[exit 0]");
+    assert!(
+        screen.contains("\\u{1b}[31mred\\u{1b}[0m\\u{7}\n        end"),
+        "{screen}"
     );
 }

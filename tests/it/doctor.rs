@@ -443,6 +443,22 @@ fn a_client_from_the_desktop_has_another_path_and_perhaps_another_mcpzip() {
         version["what"].as_str().unwrap().contains("version 0.1.0"),
         "{version}"
     );
+    let fixed = doctor(&setup, &["--fix"]).json();
+    assert_eq!(
+        finding(&fixed, "client-other-version")["fixed"],
+        true,
+        "{fixed:#}"
+    );
+    let entry: Value = serde_json::from_str(&std::fs::read_to_string(&cursor).unwrap()).unwrap();
+    let program = crate::support::program::mcpzip();
+    assert_eq!(entry["mcpServers"]["zip"]["command"], json!(program));
+    // A client keeps a newer one.
+    std::fs::write(bin.join("mcpzip"), "#!/bin/sh\necho mcpzip 999.0.0\n").unwrap();
+    std::fs::write(&cursor, other.to_string()).unwrap();
+    let report = doctor(&setup, &["--fix"]).json();
+    let version = finding(&report, "client-other-version");
+    assert_eq!(version["fixable"], false, "{version}");
+    assert_eq!(std::fs::read_to_string(&cursor).unwrap(), other.to_string());
 }
 
 #[cfg(unix)]

@@ -185,3 +185,20 @@ fn one_persons_habits_change_no_order_for_others() {
     gateway.process().signal(rustix::process::Signal::KILL);
     gateway.process().wait();
 }
+
+#[test]
+fn lessons_that_cannot_be_written_are_warned_of_once() {
+    let setup = setup().log_level("warn");
+    setup.save();
+    let state = setup.home().path("state");
+    fs::create_dir_all(&state).unwrap();
+    fs::write(state.join("habits"), "").unwrap();
+    let mut client = setup.connect();
+    use_tickets(&mut client, 1);
+    client.wait_for_stderr("what search has learnt is not written yet");
+    use_tickets(&mut client, 1);
+    client.close_stdin();
+    client.wait();
+    let said = client.stderr();
+    assert_eq!(said.matches("is not written yet").count(), 1, "{said}");
+}

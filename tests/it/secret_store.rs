@@ -679,3 +679,36 @@ fn an_agent_with_full_management_sends_no_secret_elsewhere() {
         before
     );
 }
+
+#[cfg(unix)]
+#[test]
+fn where_a_secret_cannot_be_stored_it_is_not_asked_for() {
+    use crate::support::terminal::Terminal;
+    let bare = || Setup::new().server("without", server());
+    for (setup, why) in [
+        (
+            bare().variable("MCPZIP_CREDENTIALS", "keychain"),
+            "keychain",
+        ),
+        (bare(), "XDG_RUNTIME_DIR"),
+    ] {
+        setup.save();
+        let Some(terminal) = Terminal::run(&setup.command(&["secret", "set", "x"])) else {
+            return;
+        };
+        let screen = terminal.shows("[exit 1]");
+        assert!(
+            screen.contains(why) && !screen.contains("not shown"),
+            "{screen}"
+        );
+        let literal = r#"{"command": "x", "env": {"API_TOKEN": "hunter2-first-value"}}"#;
+        let setup = setup.entry("literal", literal);
+        setup.save();
+        let terminal = Terminal::run(&setup.command(&["secret", "migrate"])).unwrap();
+        let screen = terminal.shows("[exit 1]");
+        assert!(
+            screen.contains(why) && !screen.contains("[y/N]"),
+            "{screen}"
+        );
+    }
+}

@@ -131,13 +131,18 @@ fn look(
             examination.add(Finding::new(&kinds::CLIENT_OTHER_COPY, subject, what));
         }
         Started::Version(found, version) => {
+            let is_newer = version.as_deref().is_some_and(is_newer);
             let version = version.map_or("unknown".to_owned(), |version| printable(&version));
             let what = format!(
                 "{location} starts `{}`, version {version}; this is {}",
                 found.display(),
                 env!("CARGO_PKG_VERSION")
             );
-            examination.add(Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what));
+            let finding = Finding::new(&kinds::CLIENT_OTHER_VERSION, subject, what);
+            examination.add(match is_newer {
+                true => finding,
+                false => with_repair(finding, entry, true, launch, machine),
+            });
         }
     }
     if let (Some(config), Some(_)) = (other_config(&entry.args, &machine.paths.config_file), app) {
@@ -146,7 +151,16 @@ fn look(
     }
 }
 
-/// `finding` with the repair of the entry, if there is one. `is_dead` if the entry's program is missing.
+/// Whether a version is newer than this one.
+fn is_newer(version: &str) -> bool {
+    let numbers = |version: &str| -> Vec<u64> {
+        let parts = version.split(['.', '-', '+']);
+        parts.map_while(|part| part.parse().ok()).collect()
+    };
+    numbers(version) > numbers(env!("CARGO_PKG_VERSION"))
+}
+
+/// `finding` with the repair of the entry, if there is one. `is_dead` if this program has to take the place of the entry's.
 fn with_repair(
     finding: Finding,
     entry: &OwnEntry,

@@ -309,7 +309,8 @@ kinds! {
         fix "Writes the path of this mcpzip; `mcpzip undo` reverts it.";
     CLIENT_OTHER_VERSION: Warning "client-other-version", "a client starts another version of mcpzip",
         why "The version that you run here may behave differently from the one that the client starts.",
-        advice "Remove the version that you don't want, or change the entry.";
+        advice "Run `mcpzip doctor --fix` if the client is to start this one; otherwise run the other one, or update this one.",
+        fix "Writes the path of this mcpzip, unless the other one is newer; `mcpzip undo` reverts it.";
     CLIENT_OTHER_COPY: Note "client-other-copy", "a client starts another copy of mcpzip",
         why "An update of this one does not reach the client.",
         advice "Remove the copy that you don't want, or change the entry.";

@@ -8,6 +8,10 @@ use dialoguer::theme::{ColorfulTheme, Theme};
 
 use super::super::diagnostics::Exit;
 use super::super::output::wrapped;
+use super::super::wrap::wrap;
+
+/// The columns of the marks before an item.
+const MARKS: usize = 6;
 
 /// A line to choose from, and whether it is chosen at first.
 #[derive(Debug)]
@@ -24,12 +28,13 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
     if lines.is_empty() {
         return Ok(Vec::new());
     }
-    let width = usize::from(Term::stderr().size().1);
-    // Lines are cut to the width of the terminal, because redrawing counts each as one line.
+    let (height, width) = Term::stderr().size();
+    // Redrawing counts line breaks, but not lines that the terminal breaks.
     let items: Vec<String> = lines
         .iter()
-        .map(|line| cut(&line.text, width.saturating_sub(8)))
+        .map(|line| item(&line.text, usize::from(width).saturating_sub(MARKS + 2)))
         .collect();
+    let tallest = items.iter().map(|item| item.lines().count()).max();
     let chosen: Vec<bool> = lines.iter().map(|line| line.is_chosen).collect();
     let hint = console::style("(space, a: all, enter)").for_stderr().dim();
     let theme = Marked(ColorfulTheme::default());
@@ -37,6 +42,8 @@ pub(super) fn choose(question: &str, lines: &[Line]) -> Result<Vec<usize>, Exit>
         .with_prompt(format!("{question} {hint}"))
         .items(&items)
         .defaults(&chosen)
+        // A page counts items, and has to fit the screen with those of several lines.
+        .max_length(usize::from(height).saturating_sub(2) / tallest.unwrap_or(1).max(1))
         .report(false);
     let asked = undisturbed(|| asked.interact_on_opt(&Term::stderr()));
     asked.map_err(|error| left(&error))?.ok_or_else(given_up)
@@ -188,7 +195,27 @@ fn given_up() -> Exit {
     Exit::failed("nothing was changed")
 }
 
-/// Cuts `text` to `width` columns.
-fn cut(text: &str, width: usize) -> String {
-    console::truncate_str(text, width, "…").into_owned()
+/// `text` in lines of at most `width` columns, of which all but the first are indented as far as the marks. Only a word that is wider
+/// is cut.
+fn item(text: &str, width: usize) -> String {
+    let wrapped = wrap(text, width);
+    let lines = wrapped
+        .lines()
+        .map(|line| console::truncate_str(line, width, "…"));
+    let indented = format!("\n{:MARKS$}", "");
+    lines.collect::<Vec<_>>().join(&indented)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::item;
+
+    #[test]
+    fn an_item_is_whole_in_a_narrow_terminal() {
+        assert_eq!(
+            item("files  reads and writes files", 20),
+            "files  reads and\n        writes files"
+        );
+        assert_eq!(item("a-word-that-is-too-wide", 10), "a-word-th…");
+    }
 }

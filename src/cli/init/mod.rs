@@ -38,7 +38,9 @@ use trial::Tried;
 #[command(after_help = "Examples:
   mcpzip init
   mcpzip init --yes --client claude-code --server git --server fetch
-  mcpzip init --dry-run --yes --no-migrate")]
+  mcpzip init --dry-run --yes --no-migrate
+
+Ends with 1 if nothing was set up.")]
 pub(super) struct Arguments {
     /// Ask nothing: take all installed clients with all their servers, and those of `--server`
     #[arg(long, short)]
@@ -175,8 +177,13 @@ fn nothing(machine: &Machine) -> String {
     let popular = popular::all(&machine.around.environment);
     let usable = popular.iter().find(|popular| popular.lacks.is_none());
     let usable = usable.map(|popular| format!(" or `mcpzip init --server {}`", popular.name));
+    let mut clients = Client::ALL.iter();
+    let client = match clients.any(|client| client.is_installed(&machine.around)) {
+        true => "no client and no server was chosen",
+        false => "no MCP client was found, no server was chosen",
+    };
     format!(
-        "nothing was set up: no client and no server was chosen, and there is no configuration.\n\
+        "nothing was set up: {client}, and there is no configuration.\n\
          Add a server with `mcpzip add NAME -- COMMAND`{}, and connect a client with \
          `mcpzip connect CLIENT`; `mcpzip demo` shows everything without either",
         usable.unwrap_or_default()

@@ -44,26 +44,38 @@ fn checked(text: String) -> Result<Secret<String>, Exit> {
     Err(Exit::failed(problem))
 }
 
-/// A passphrase of the person at the terminal, also if stdin is a pipe.
-pub(super) fn passphrase(question: &str) -> Result<Secret<String>, Exit> {
-    let terminal = Term::stderr();
-    if !terminal.is_term() {
-        return Err(Exit::failed(
+/// Checks that there is a terminal to ask for a passphrase.
+pub(super) fn check_passphrase() -> Result<(), Exit> {
+    match Term::stderr().is_term() {
+        true => Ok(()),
+        false => Err(Exit::failed(
             "the file of secrets is locked, and there is no terminal to ask for its passphrase: run `mcpzip secret unlock` in a terminal, or set \
              MCPZIP_SECRET_KEY",
-        ));
+        )),
     }
+}
+
+/// Checks that there is a terminal to ask for a new passphrase.
+pub(super) fn check_new_passphrase() -> Result<(), Exit> {
+    match Term::stderr().is_term() {
+        true => Ok(()),
+        false => Err(Exit::failed(
+            "the encrypted file has no key yet, and there is no terminal to ask for a passphrase: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+        )),
+    }
+}
+
+/// A passphrase of the person at the terminal, also if stdin is a pipe.
+pub(super) fn passphrase(question: &str) -> Result<Secret<String>, Exit> {
+    check_passphrase()?;
+    let terminal = Term::stderr();
     terminal.write_line(&format!("{question} (not shown):"))?;
     Ok(Secret::new(terminal.read_secure_line()?))
 }
 
 /// A new passphrase, asked for twice.
 pub(super) fn new_passphrase(output: &Output) -> Result<Secret<String>, Exit> {
-    if !Term::stderr().is_term() {
-        return Err(Exit::failed(
-            "the encrypted file has no key yet, and there is no terminal to ask for a passphrase: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
-        ));
-    }
+    check_new_passphrase()?;
     output.note("the secret goes to an encrypted file; choose its passphrase");
     let first = passphrase(&format!(
         "new passphrase of at least {SHORTEST_PASSPHRASE} characters"

@@ -16,7 +16,7 @@ use super::super::printable::printable;
 use super::super::setup::{Machine, approvals, below_home, clients_of};
 use super::super::twins::listed;
 use super::super::undo;
-use super::{Store, failed, keep, record};
+use super::{Store, check_place, failed, keep, record};
 use crate::clients::{
     Choice, CodexApproval, Destination, Edit, Extraction, Launch, Plan, RunState, Survey, Verdict,
     client_literals,
@@ -264,6 +264,13 @@ fn apply(
 ) -> Result<Option<String>, Exit> {
     if arguments.dry_run || plan.edits.is_empty() {
         return Ok(None);
+    }
+    if let Some(name) = plan
+        .stored
+        .iter()
+        .find_map(|(name, _)| SecretName::parse(name))
+    {
+        check_place(&name, None, store, machine)?;
     }
     if !arguments.yes {
         if output.is_json() || !output.can_ask() {

@@ -158,8 +158,9 @@ async fn set(
             "`{name}` is in the {at}: `mcpzip secret rm {name}` removes it from there"
         )));
     }
-    let value = input::value(&format!("value of {name} (not shown)"), output)?;
     let asked = known.map(|known| known.location).or(asked);
+    check_place(name, asked, store, machine)?;
+    let value = input::value(&format!("value of {name} (not shown)"), output)?;
     let location = keep(name, &value, asked, store, machine, output)?;
     record(&format!("the secret `{name}` was set"), machine, output).await;
     if output.is_json() {
@@ -208,6 +209,70 @@ fn as_variable(name: &SecretName, machine: &Machine) -> Result<Option<String>, E
     )))
 }
 
+/// The place that was asked for, or else that of the configuration. `None` is the keychain, or the file if there is no keychain.
+fn place_of(asked: Option<Location>, machine: &Machine) -> Result<Option<Location>, Exit> {
+    let config = Config::load_or_default(&machine.paths, &machine.around.environment)?;
+    Ok(asked.or(match config.credentials {
+        Credentials::Auto => None,
+        Credentials::Keychain => Some(Location::Keychain),
+        Credentials::File => Some(Location::File),
+    }))
+}
+
+/// Decides that the file is used in place of a keychain that failed with `error`. Returns the reason, unless there is no keychain.
+///
+/// # Errors
+/// When the secret has to be in the keychain, or that is only locked.
+fn instead_of_keychain(
+    error: KeyringError,
+    location: Option<Location>,
+) -> Result<Option<KeychainError>, Exit> {
+    match error {
+        error if location.is_some() => Err(failed(error)),
+        KeyringError::NoKeychain => Ok(None),
+        KeyringError::Keychain(KeychainError::Locked) => Err(Exit::failed(
+            "the keychain is locked: unlock it, or keep the secret in an encrypted file with `--store file`",
+        )),
+        KeyringError::Keychain(reason) => Ok(Some(reason)),
+        error => Err(failed(error)),
+    }
+}
+
+/// Checks, before a person is asked for anything, that [`keep`] can store a secret.
+fn check_place(
+    name: &SecretName,
+    asked: Option<Location>,
+    store: &Store,
+    machine: &Machine,
+) -> Result<(), Exit> {
+    let location = place_of(asked, machine)?;
+    if location != Some(Location::File) {
+        match store.check_keychain(name) {
+            Ok(()) => return Ok(()),
+            Err(error) => drop(instead_of_keychain(error, location)?),
+        }
+    }
+    check_file(store)
+}
+
+/// Checks that the file has a key, or can get or open one.
+fn check_file(store: &Store) -> Result<(), Exit> {
+    match store.lock_kind().map_err(failed)? {
+        Lock::None if store.has_variable() => Ok(()),
+        Lock::None if !store.has_session() => Err(Exit::failed(
+            "there is no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
+             open the file for servers: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+        )),
+        Lock::None => input::check_new_passphrase(),
+        Lock::Key | Lock::Passphrase => match store.key() {
+            Ok(Some(_)) => Ok(()),
+            Ok(None) => Err(failed(KeyringError::NoKey)),
+            Err(KeyringError::Locked) => input::check_passphrase(),
+            Err(error) => Err(failed(error)),
+        },
+    }
+}
+
 /// Stores a secret at the place that was asked for, or else where new ones go.
 fn keep(
     name: &SecretName,
@@ -217,25 +282,16 @@ fn keep(
     machine: &Machine,
     output: &Output,
 ) -> Result<Location, Exit> {
-    let config = Config::load_or_default(&machine.paths, &machine.around.environment)?;
-    let location = asked.or(match config.credentials {
-        Credentials::Auto => None,
-        Credentials::Keychain => Some(Location::Keychain),
-        Credentials::File => Some(Location::File),
-    });
+    let location = place_of(asked, machine)?;
     if location != Some(Location::File) {
         match store.set(name, value, Location::Keychain, None) {
             Ok(()) => return Ok(Location::Keychain),
-            Err(KeyringError::NoKeychain) if location.is_none() => {}
-            Err(KeyringError::Keychain(reason)) if location.is_none() => {
-                if matches!(reason, KeychainError::Locked) {
-                    return Err(Exit::failed(
-                        "the keychain is locked: unlock it, or keep the secret in an encrypted file with `--store file`",
-                    ));
-                }
-                output.note(&format!("{reason}: the encrypted file is used"));
+            Err(error) => {
+                let reason = instead_of_keychain(error, location)?;
+                reason.iter().for_each(|reason| {
+                    output.note(&format!("{reason}: the encrypted file is used"));
+                });
             }
-            Err(error) => return Err(failed(error)),
         }
     }
     let key = opened(store, output)?;
@@ -245,18 +301,11 @@ fn keep(
 
 /// The key of the file. A file without one gets one; a locked file is opened by its passphrase.
 fn opened(store: &Store, output: &Output) -> Result<Key, Exit> {
+    check_file(store)?;
     let lock = store.lock_kind().map_err(failed)?;
     let key = match lock {
         Lock::None if store.has_variable() => return store.make_key(None).map_err(failed),
-        Lock::None => {
-            if !store.has_session() {
-                return Err(Exit::failed(
-                    "there is no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
-                     open the file for servers: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
-                ));
-            }
-            store.make_key(Some(&input::new_passphrase(output)?))
-        }
+        Lock::None => store.make_key(Some(&input::new_passphrase(output)?)),
         Lock::Key | Lock::Passphrase => match store.key() {
             Ok(key) => return key.ok_or_else(|| failed(KeyringError::NoKey)),
             Err(KeyringError::Locked) => {

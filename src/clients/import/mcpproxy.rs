@@ -87,6 +87,7 @@ pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
             &mut draft.notes,
         ));
     }
+    explain_changes(list, &mut draft, has_quarantine && database.is_none());
     environment(node, &custom, &mut draft);
     audit(node, &mut draft);
     settings(node, &mut draft);
@@ -104,6 +105,49 @@ struct General<'a> {
     has_decisions: bool,
     /// The variables that each program gets.
     custom: &'a [(&'a str, &'a Node)],
+}
+
+/// The key by which changed tools of a server are used without a person's approval, if one does.
+fn passing_key(written: &Node) -> Option<&'static str> {
+    let is_on = |key: &&str| written.get(key).and_then(Node::as_flag);
+    if let Some(mode) = written.get("trust_mode").and_then(Node::as_text) {
+        return (mode == "auto").then_some("trust_mode");
+    }
+    let mut keys = ["auto_approve_tool_changes", "skip_quarantine"].into_iter();
+    let first = keys.find(|key| is_on(key).is_some())?;
+    is_on(&first)?.then_some(first)
+}
+
+/// Explains which servers' changed tools wait for a person here.
+fn explain_changes(list: &[Node], draft: &mut Draft, waits: bool) {
+    if !waits {
+        return;
+    }
+    let (mut pinned, mut passing) = (Vec::new(), Vec::new());
+    for (written, server) in list.iter().zip(&draft.servers) {
+        let trust = server.more.iter().find(|(key, _)| *key == "trust");
+        match trust.and_then(|(_, value)| value.as_text()) {
+            Some("pin") => pinned.push(format!("`{}`", server.name)),
+            Some(_) => {}
+            None => {
+                let key = passing_key(written);
+                passing.extend(key.map(|key| format!("`{}` (`{key}`)", server.name)));
+            }
+        }
+    }
+    if !pinned.is_empty() {
+        draft.notes.push(format!(
+            "without `auto_approve_tool_changes`, changed and new tools wait for approval there, so these get `\"trust\": \"pin\"`, with which they wait for \
+             `mcpzip approve`: {}",
+            pinned.join(", ")
+        ));
+    }
+    if !passing.is_empty() {
+        draft.notes.push(format!(
+            "changed and new tools of these are used without approval there and here; `mcpzip approve` lists them, and `\"trust\": \"pin\"` makes them wait: {}",
+            passing.join(", ")
+        ));
+    }
 }
 
 /// The database next to the file, in its `data_dir` or in the usual directory.
@@ -244,12 +288,9 @@ fn server(
         .left_behind
         .retain(|key| !QUIET_KEYS.contains(&key.as_str()));
     let flag = |key: &str| written.get(key).and_then(Node::as_flag);
-    let trusts = match written.get("trust_mode").and_then(Node::as_text) {
-        Some(mode) => mode == "auto",
-        None => flag("auto_approve_tool_changes").or(flag("skip_quarantine")) == Some(true),
-    };
+    let trusts = passing_key(written).is_some();
     let held = match flag("quarantined") {
-        Some(true) => Some("is in quarantine there"),
+        Some(true) => Some("is in quarantine there (`quarantined`)"),
         None if has_quarantine && !trusts => Some(
             "has no `\"quarantined\": false`, so the file does not say that a person has reviewed it",
         ),

@@ -73,6 +73,13 @@ pub(super) fn server_auth(auth: &Node, servers: &[Known<'_>], draft: &mut Draft)
         Ok(people) => people,
         Err(refusal) => return draft.blocking.push(refusal),
     };
+    // Also where the rules below stop the import: it can go on without them.
+    if !people.is_empty() {
+        draft.notes.push(format!(
+            "the tokens of `serverAuth` do not count here: `mcpzip token create NAME` makes one for each of {}",
+            people.iter().cloned().collect::<Vec<_>>().join(", ")
+        ));
+    }
     let acl = auth.get("acl").filter(|acl| restricts(acl));
     if let Some(acl) = acl {
         if providers.is_empty() {
@@ -112,12 +119,6 @@ pub(super) fn server_auth(auth: &Node, servers: &[Known<'_>], draft: &mut Draft)
         );
     }
     rights.carry(providers.contains(&"forwarded"), draft);
-    if !people.is_empty() {
-        draft.notes.push(format!(
-            "the tokens of `serverAuth` do not count here: `mcpzip token create NAME` makes one for each of {}",
-            people.into_iter().collect::<Vec<_>>().join(", ")
-        ));
-    }
 }
 
 /// Carries the ways to show an identity over. Returns the names that have tokens.

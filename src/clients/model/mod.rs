@@ -50,8 +50,19 @@ pub(crate) struct Found {
     pub entry: Result<Entry, Unmovable>,
     /// Whether it is `mcpzip`.
     pub is_mcpzip: bool,
-    /// Whether it is a project's server that no file of the user's approves.
-    pub is_unapproved: bool,
+    /// The user's decision about it, if it is a project's server.
+    pub(in crate::clients) approval: Approval,
+}
+
+/// The user's decision about a server of a project, as far as it is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::clients) enum Approval {
+    /// It may run.
+    Given,
+    /// The user has not decided.
+    Missing,
+    /// It must not run.
+    Refused,
 }
 
 /// A server that cannot move.

@@ -19,7 +19,7 @@ mod vs_code;
 use std::path::{Path, PathBuf};
 
 use super::cache::{FileCache, read_source};
-use super::model::{Carried, Found, Rule, RuleKind, Survey, Unmovable};
+use super::model::{Approval, Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax};
 
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
@@ -182,7 +182,7 @@ pub(crate) fn guards(
             name: (*name).to_owned(),
             entry: Err(Unmovable::Configured),
             is_mcpzip: false,
-            is_unapproved: false,
+            approval: Approval::Given,
         })
         .collect();
     let servers: Vec<&Found> = servers.iter().collect();
@@ -280,7 +280,7 @@ impl RuleFile<'_> {
                 None
             }
             Err(problem) => {
-                self.unread(problem.to_string(), rules);
+                self.unread(problem.predicate(), rules);
                 None
             }
         }

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::model::{Entry, Found, Survey};
+use super::super::model::{Approval, Entry, Found, Survey};
 use super::super::reading::{self, Part, part};
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
@@ -81,7 +81,7 @@ pub(in super::super) fn in_projects(
                     location: location.clone(),
                     name: name.to_owned(),
                     entry,
-                    is_unapproved: false,
+                    approval: Approval::Given,
                 });
             }
         }

@@ -239,6 +239,21 @@ impl Rights {
         }
     }
 
+    /// Whether a rule without a condition denies a tool, or all that a pattern stands for.
+    fn denies(&self, tool: &String) -> bool {
+        lets(&self.deny, tool)
+    }
+
+    /// The part of one of the rules that has an effect. A tool that is denied is not asked about.
+    pub(in super::super) fn effect_of(&self, rule: &Carried) -> Option<Carried> {
+        let Carried::Ask(tools) = rule else {
+            return Some(rule.clone());
+        };
+        let asked = tools.iter().filter(|tool| !self.denies(tool));
+        let asked: Vec<String> = asked.cloned().collect();
+        (!asked.is_empty()).then_some(Carried::Ask(asked))
+    }
+
     /// These rules without the list of the only permitted tools.
     pub(in super::super) fn without_allow(&self) -> Self {
         let mut rights = self.clone();
@@ -268,6 +283,7 @@ impl Rights {
             added(&self.ask, &before.ask),
             added(&self.deny, &before.deny),
         );
+        ask.retain(|tool| !self.denies(tool));
         ask.extend(conditional(&self.when.ask, &before.when.ask));
         deny.extend(conditional(&self.when.deny, &before.when.deny));
         let lists = [(ask, Carried::Ask as fn(_) -> _), (deny, Carried::Deny)];

@@ -63,6 +63,7 @@ use crate::notify::Notifier;
 use crate::shutdown::Tasks;
 use crate::statistics::Statistics;
 use crate::telemetry;
+use crate::text::ago;
 use crate::tool::{ServerName, ToolName};
 use crate::upstream::Pool;
 
@@ -331,6 +332,28 @@ impl Inventory {
             keys.into_iter().filter_map(loaded).collect()
         };
         self.tasks.spawn_blocking(load).await.unwrap_or_default()
+    }
+
+    /// The last failures of servers without a list whose listing has not ended in this run, for display. The reason of a server in
+    /// quarantine is not for agents, and is left out.
+    pub(crate) async fn earlier_failures(&self) -> BTreeMap<ServerName, String> {
+        let snapshot = self.catalog.snapshot();
+        let mut open = self.progress();
+        open.retain(|server, progress| {
+            matches!(progress, Progress::NotAsked | Progress::UnderWay)
+                && snapshot.server(server).is_none()
+                && !self.is_quarantined(server)
+        });
+        if open.is_empty() {
+            return BTreeMap::new();
+        }
+        let failures = self.last_failures().await.into_iter();
+        let failures = failures.filter(|(server, _)| open.contains_key(server));
+        let text =
+            |failure: Failure| format!("it failed {}: {}", ago(failure.age()), failure.reason);
+        failures
+            .map(|(server, failure)| (server, text(failure)))
+            .collect()
     }
 
     /// The current entry of `server`, and the token that is cancelled when the entry changes.

@@ -80,7 +80,7 @@ impl Tools {
             .await?;
         self.note_search(view, query, &hits);
         let found = self.render(&snapshot, &hits);
-        let missing = self.missing(view, &snapshot, server.as_deref());
+        let missing = self.missing(view, &snapshot, server.as_deref()).await;
         let is_blind = !missing.is_empty()
             && snapshot
                 .servers()
@@ -324,8 +324,9 @@ impl Tools {
     }
 
     /// The servers whose tools could not be searched, each with the reason.
-    fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
+    async fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
         let config = view.config();
+        let mut failures = self.inventory.earlier_failures().await;
         let unlisted = self
             .inventory
             .progress()
@@ -339,9 +340,10 @@ impl Tools {
                         None
                     }
                     Progress::Listed => None,
-                    Progress::NotAsked | Progress::UnderWay => {
-                        Some("still being listed".to_owned())
-                    }
+                    Progress::NotAsked | Progress::UnderWay => Some(match failures.remove(&name) {
+                        Some(failure) => format!("still being listed; {failure}"),
+                        None => "still being listed".to_owned(),
+                    }),
                     Progress::Failed(reason) => {
                         let reason = self.inventory.told(&name, &reason);
                         Some(config.masker.mask(&reason).into_owned())

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use data_encoding::HEXLOWER;
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -96,7 +97,7 @@ impl Place {
             return Ok(None);
         };
         let table = read_table(&self.path(), salt).inspect_err(|error| {
-            tracing::warn!(%error, "what search has learnt cannot be read");
+            warn_once(error, "what search has learnt cannot be read");
         });
         Ok(Some((salt, table.ok().flatten().unwrap_or_default())))
     }
@@ -112,14 +113,14 @@ impl Place {
         }
         let there = there.unwrap_or(salt);
         let path = self.path();
-        let table = read_table(&path, there).inspect_err(|error| {
-            let path = path.display();
-            tracing::warn!(%error, %path, "what search had learnt is damaged, and was set aside");
-        });
-        let mut table = match table {
+        let mut table = match read_table(&path, there) {
             Ok(table) => table.unwrap_or_default(),
-            Err(_) => {
+            // The system does not let it be read: nothing is known about its content.
+            Err(error) if error.raw_os_error().is_some() => return Err(error),
+            Err(error) => {
                 fs::rename(&path, path.with_extension("damaged"))?;
+                let path = path.display();
+                tracing::warn!(%error, %path, "what search had learnt is damaged, and was set aside");
                 Table::default()
             }
         };
@@ -181,6 +182,15 @@ pub(crate) fn forget(root: &Path) -> io::Result<Learnt> {
         remove(&path)?;
     }
     Ok(learnt)
+}
+
+/// Logs a failure of the files as a warning once in a process: each search and each batch of lessons may meet it again.
+pub(super) fn warn_once(error: &io::Error, text: &'static str) {
+    static WARNED: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    match WARNED.lock().insert(text) {
+        true => tracing::warn!(%error, "{text}"),
+        false => tracing::debug!(%error, "{text}"),
+    }
 }
 
 fn remove(path: &Path) -> io::Result<()> {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use self::file::{Place, Salt};
+use self::file::{Place, Salt, warn_once};
 use self::table::{Lesson, Table, Word};
 use super::Hit;
 use super::lexical::{EXACT, distinct_stems};
@@ -243,7 +243,7 @@ impl Habits {
                 self.replace(salt, Table::default(), 0);
             }
             Err(error) => {
-                tracing::warn!(%error, "what search has learnt cannot be read");
+                warn_once(&error, "what search has learnt cannot be read");
                 self.state.lock().read = Some(Instant::now());
             }
         }
@@ -267,7 +267,7 @@ impl Habits {
         }
         match place.add(salt, &lessons) {
             Ok((salt, table)) => self.replace(salt, table, lessons.len()),
-            Err(error) => tracing::warn!(%error, "what search has learnt is not written yet"),
+            Err(error) => warn_once(&error, "what search has learnt is not written yet"),
         }
     }
 

@@ -280,6 +280,30 @@ fn a_damaged_file_is_set_aside_and_a_salt_made_again() {
     assert!(!files.join("own.damaged").exists());
 }
 
+/// A link to itself cannot be opened, also not by root, for whom permissions do not count.
+#[cfg(unix)]
+#[test]
+fn a_file_that_the_system_does_not_open_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let files = directory.path().join("v1");
+    let habits = of(directory.path(), None);
+    learn(&habits, NEED, "jira__search");
+    habits.flush();
+    let own = files.join("own.json");
+    let sound = fs::read(&own).unwrap();
+    fs::remove_file(&own).unwrap();
+    std::os::unix::fs::symlink("own.json", &own).unwrap();
+    learn(&habits, NEED, "jira__search");
+    habits.flush();
+    assert!(habits.is_unwritten());
+    assert!(!files.join("own.damaged").exists());
+    assert!(fs::symlink_metadata(&own).unwrap().is_symlink());
+    fs::remove_file(&own).unwrap();
+    fs::write(&own, sound).unwrap();
+    habits.flush();
+    assert!(!habits.is_unwritten());
+}
+
 #[test]
 fn counts_are_bounded_and_fade() {
     let mut table = Table::default();

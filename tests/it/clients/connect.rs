@@ -293,6 +293,9 @@ fn undo_at_a_terminal_shows_what_it_reverts_and_asks() {
     };
     let screen = terminal.shows("[y/N]");
     assert!(screen.contains("this reverts mcpzip migrate"), "{screen}");
+    assert!(screen.contains("restores mcpServers.x"), "{screen}");
+    assert!(screen.contains("removes mcpServers.x"), "{screen}");
+    assert!(screen.contains("`remove`"), "{screen}");
     terminal.types("sure");
     terminal.shows("Please answer `y` or `n`");
     terminal.types("n");

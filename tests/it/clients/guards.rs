@@ -204,7 +204,7 @@ fn rules_that_cannot_be_read_keep_the_servers_that_they_may_be_about() {
         let report = machine.migrate_readable();
         let (said, why) = verdict(&report, "everything");
         assert!(
-            said == "stays" && why.contains("not known"),
+            said == "stays" && why.contains("not known: it cannot be read: "),
             "{client}: {said} {why}"
         );
         assert!(machine.servers()["everything"].is_null() && !machine.servers()["k"].is_null());

@@ -213,6 +213,23 @@ fn projects_that_a_file_of_the_user_names_are_read_from_everywhere() {
     assert_eq!(machine.servers()["gh"]["projects"], hidden, "{report:#}");
 }
 
+#[test]
+fn a_project_that_only_gemini_cli_trusts_is_read_from_everywhere() {
+    let row = OFF.iter().find(|row| row.0 == "gemini-cli").unwrap();
+    for (trust, is_read) in [
+        ("TRUST_FOLDER", true),
+        ("TRUST_PARENT", true),
+        ("DO_NOT_TRUST", false),
+    ] {
+        let (machine, hidden) = machine(row);
+        let trusted = json!({ machine.home("work").to_str().unwrap(): trust });
+        machine.put(".gemini/trustedFolders.json", &trusted.to_string());
+        let report = migrate(&machine, "");
+        let projects = machine.servers()["gh"]["projects"].clone();
+        assert_eq!(projects == hidden, is_read, "{trust}: {report:#}");
+    }
+}
+
 /// The file of a project has the server as a whole, and the migration runs elsewhere.
 fn migrate_from_home(row: &Row, code: i32) -> (Machine, Value) {
     let (machine, _) = machine(row);

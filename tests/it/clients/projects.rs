@@ -179,6 +179,20 @@ fn a_server_that_was_not_approved_yet_comes_switched_off() {
             settings == "{}",
             "{report:#}"
         );
+        assert_eq!(
+            report["servers"]
+                .to_string()
+                .contains("`disabledMcpjsonServers` of Claude Code refuses it"),
+            settings.contains("disabled"),
+            "{report:#}"
+        );
+        assert_eq!(
+            report["warnings"]
+                .to_string()
+                .contains("no file of your own approves these"),
+            settings == "{}",
+            "{report:#}"
+        );
     }
 }
 

@@ -256,3 +256,27 @@ fn a_denial_stays_with_its_program() {
     machine.migrate(&[]);
     assert_eq!(machine.servers()["other"]["tools"], Value::Null);
 }
+
+#[test]
+fn a_tool_that_one_client_denies_is_not_said_to_be_asked_about() {
+    let machine = Machine::new();
+    let entry = json!({ "mcpServers": { "shop": { "command": "shop-mcp" } } });
+    machine.put(user_file("claude-code"), &entry.to_string());
+    let mut other = entry;
+    other["mcpServers"]["shop"]["excludeTools"] = json!(["create_item"]);
+    machine.put(user_file("gemini-cli"), &other.to_string());
+    machine.put(
+        ".claude/settings.json",
+        r#"{"permissions": {"ask": ["mcp__shop__create_item", "mcp__shop__push"]}}"#,
+    );
+    let report = machine.migrate(&[]);
+    let told = report["tightened"].to_string();
+    assert!(
+        told.contains("has one denied tool (`create_item`)"),
+        "{told}"
+    );
+    assert!(
+        told.contains("asks the user before tools (`push`)"),
+        "{told}"
+    );
+}
