@@ -42,12 +42,12 @@ enum Command {
   mcpzip approvals allow k3f9qaab
   mcpzip approvals allow k3f9qaab --always
 
-Only a person at a terminal can allow a call.")]
+The command needs a terminal, at which it shows the call once more and asks.")]
 pub(super) struct Allow {
     /// Id of the approval, as `mcpzip approvals list` shows it
     #[arg(add = completions::of_approvals())]
     id: String,
-    /// Also write a rule, so that no call of this tool is asked about any more
+    /// Also write a rule, so that you are not asked about this tool again
     #[arg(long)]
     always: bool,
 }

@@ -114,7 +114,7 @@ kinds! {
     SERVER_LOGIN: Warning "server-login", "a server requires a login",
         why "Its tools cannot be called until then.",
         advice "Run `mcpzip login SERVER`.";
-    SERVER_SLOW: Note "server-slow", "a server takes long to start and list its tools",
+    SERVER_SLOW: Note "server-slow", "a server takes a long time to start and list its tools",
         why "The first call of one of its tools waits for that time.",
         advice "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
     SERVER_FLAWED: Warning "server-flawed", "some entries of a server's lists cannot be used",
@@ -138,7 +138,7 @@ kinds! {
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
         why "Zero-width characters, changes of the writing direction and terminal escapes hide words from you that the agent reads.",
         advice "Look at the text, which is shown with these characters spelled out. Remove the server unless it is a mistake.";
-    TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that attacks have",
+    TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that is typical of attacks",
         why "Models read these texts and may follow orders in them. Honest texts may have such a phrase, too.",
         advice "Read the whole text with `mcpzip describe`. Remove the server if you don't trust it.";
     TOOL_MALFORMED: Warning "tool-malformed", "a tool's definition is malformed",
