@@ -296,7 +296,7 @@ fn kept_hint(
         missing.partition(|key| is_program || *key != "sandbox");
     let kept = (!kept.is_empty()).then(|| {
         format!(
-            "`{}` of the replaced entry still count; remove them in {} if `{name}` needs them no more",
+            "`{}` of the replaced entry still apply; remove them in {} if `{name}` no longer needs them",
             kept.join("`, `"),
             file.display()
         )

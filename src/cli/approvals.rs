@@ -274,7 +274,7 @@ impl Exception {
                 && !matches!(list, RuleList::Profile(name) if question.profiles.contains(name))
             {
                 return Err(Exit::failed(format!(
-                    "the session is under the profile `{}`, and the rule that asks is not of that profile alone: allow the call once, without --always, or add the tool to `without_asking` yourself",
+                    "the session is under the profile `{}`, and a rule outside of that profile asks: allow the call once, without --always, or add the tool to `without_asking` yourself",
                     printable(&question.profiles.join("`, `"))
                 )));
             }

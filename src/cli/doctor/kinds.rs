@@ -80,7 +80,7 @@ kinds! {
         advice "Look at the line and column that are named, and correct the entry.";
     SECRET_LITERAL: Note "secret-literal", "the configuration has literal secrets",
         why "A configuration is easily copied, shared or committed, and the secrets with it.",
-        advice "Run `mcpzip secret migrate`, which moves them to the keychain and writes `${keyring:NAME}` instead, or `mcpzip config extract-secrets`, which moves them to a private file next to it.";
+        advice "Run `mcpzip secret migrate`, which moves them to the keychain and writes `${keyring:NAME}` instead, or `mcpzip config extract-secrets`, which moves them to a private file next to the configuration.";
     SECRET_IN_CLIENT: Note "secret-in-client", "a client's file has literal secrets",
         why "The file is read by other programs, and easily copied, shared or committed.",
         advice "Run `mcpzip secret migrate --clients`, which moves those servers to mcpzip and their secrets to the keychain.";
@@ -198,11 +198,11 @@ kinds! {
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";
-    IDENTITY_UNSERVED: Warning "identity-unserved", "a server is used in each person's name, and the gateway cannot say it",
-        why "Each request to the server is refused: it never gets the credentials of another person.",
+    IDENTITY_UNSERVED: Warning "identity-unserved", "a server needs the caller's name or login, and the gateway cannot provide it",
+        why "Each request to the server is refused, because it must never get the credentials of another person.",
         advice "Set `http.auth`, `http.auth.oauth` or `http.public_url`, or `\"identity\": \"shared\"` if everyone may use the configured credentials.";
     WINDOW_WITHOUT_URL: Warning "window-without-url", "the window of the gateway has no URL",
-        why "Browsers that come by a name are refused, as a foreign name could be pointed at the gateway; by its address they get in.",
+        why "Browsers that use a name of the gateway are refused, because any name could be pointed at it; browsers that use its address get in.",
         advice "Set `http.public_url` to the URL that people use.";
     WINDOW_UNMANAGED: Note "window-unmanaged", "no one manages the gateway in its window",
         why "Everyone sees what is theirs there. No one sees all servers and the whole audit log, or decides on calls that wait.",
@@ -284,7 +284,7 @@ kinds! {
         fix "Removes the file.";
     DAEMON_OTHER: Warning "daemon-other", "another daemon serves sessions with this configuration",
         why "Sessions of another version of mcpzip, or in a sandbox, have a daemon and servers of their own. After an update, the old daemon ends after its last session.",
-        advice "Start the sessions of the old version again. For a sandbox nothing is wrong.";
+        advice "Start the sessions of the old version again. If the other sessions are in a sandbox, nothing is wrong.";
     DAEMON_HTTP: Warning "daemon-http", "the daemon serves no HTTP clients",
         why "`http.address` is set, and the daemon cannot listen there.",
         advice "Read the reason: end the process that has the port, choose another address, or set a token.";
@@ -296,7 +296,7 @@ kinds! {
         advice "If the server need not ask anything, write `\"client_capabilities\": false` in its entry.";
     PROCESS_LIMIT: Warning "process-limit", "the table of processes is nearly full",
         why "When the limit is reached no server can start, and neither can a shell.",
-        advice "End what is not needed, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";
+        advice "End programs that you don't need, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";
     CLIENT_NONE: Note "client-none", "no client uses mcpzip",
         why "Agents cannot use it yet.",
         advice "Run `mcpzip init`, or `mcpzip connect CLIENT`.";
