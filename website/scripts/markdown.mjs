@@ -53,7 +53,8 @@ export function toMarkdown(html) {
   const title = text(heading).trim();
   const tagline = find(tree, (node) => classes(node).includes('tagline'));
   const intro = tagline ? text(tagline).trim() : meta('description');
-  const body = writer.stringify(writer.runSync({ type: 'root', children: plain(content).children }));
+  // A line break at the edge of a paragraph is written as an entity, and means nothing.
+  const body = writer.stringify(writer.runSync({ type: 'root', children: plain(content).children })).replace(/^(?:&#xA;)+|(?:&#xA;)+$/gm, '');
   return { title, description: meta('description'), markdown: `# ${title}\n\n${intro ? `> ${intro}\n\n` : ''}${body.trim()}\n` };
 }
 
