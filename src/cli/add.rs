@@ -75,16 +75,16 @@ pub(super) struct Arguments {
     /// Make tools of the command's subcommands, for a program that is not an MCP server
     #[arg(long)]
     pub(super) cli: bool,
-    /// Make tools of the operations of an HTTP interface, by its OpenAPI description: a URL or a file
+    /// Make tools of the operations of an HTTP API, by its OpenAPI description: a URL or a file
     #[arg(long, value_name = "LOCATION")]
     pub(super) openapi: Option<String>,
-    /// Make tools of the queries and mutations of a GraphQL interface
+    /// Make tools of the queries and mutations of a GraphQL API
     #[arg(long, value_name = "URL", conflicts_with = "openapi")]
     pub(super) graphql: Option<String>,
     /// Make tools of the skills in a folder, each with a `SKILL.md`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["openapi", "graphql"])]
     pub(super) skills: Option<String>,
-    /// URL of the interface, if the description is a file or on another server
+    /// URL of the API, if the description is a file or on another server
     #[arg(long, value_name = "URL", requires = "openapi")]
     pub(super) base_url: Option<String>,
     /// Working directory of the command
@@ -296,7 +296,7 @@ fn kept_hint(
         missing.partition(|key| is_program || *key != "sandbox");
     let kept = (!kept.is_empty()).then(|| {
         format!(
-            "`{}` of the replaced entry still count; remove them in {} if `{name}` needs them no more",
+            "`{}` of the replaced entry still apply; remove them in {} if `{name}` no longer needs them",
             kept.join("`, `"),
             file.display()
         )
@@ -465,7 +465,7 @@ impl Arguments {
     fn interface(&self, location: &str) -> Result<(String, Vec<String>), Exit> {
         if let Some(target) = self.target.first() {
             return Err(Exit::failed(format!(
-                "`{target}`: `--openapi` and `--graphql` take no command or other URL; `--base-url` is the URL of the interface"
+                "`{target}`: `--openapi` and `--graphql` take no command or other URL; `--base-url` is the URL of the API"
             )));
         }
         if !self.env.is_empty() || self.cwd.is_some() || self.cli || self.kind.is_some() {
@@ -622,7 +622,7 @@ fn missing_in(sandbox: &str, proposal: &Proposal, home: Option<&Path>) -> Vec<St
 
 /// The advice to name the URL of the interface that a file describes, with the URLs that it names.
 fn without_base_url(path: &str) -> String {
-    let advice = "a description in a file does not decide where requests and credentials go; name the URL of the interface with `--base-url`";
+    let advice = "a description in a file does not decide where requests and credentials go; name the URL of the API with `--base-url`";
     let bytes = files::read_regular(Path::new(path), 64 * 1024 * 1024);
     match bytes.map(|bytes| described_servers(&bytes)) {
         Err(error) => format!("{path} cannot be read: {error}"),

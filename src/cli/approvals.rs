@@ -42,12 +42,12 @@ enum Command {
   mcpzip approvals allow k3f9qaab
   mcpzip approvals allow k3f9qaab --always
 
-Only a person at a terminal can allow a call.")]
+The command needs a terminal, at which it shows the call once more and asks.")]
 pub(super) struct Allow {
     /// Id of the approval, as `mcpzip approvals list` shows it
     #[arg(add = completions::of_approvals())]
     id: String,
-    /// Also write a rule, so that no call of this tool is asked about any more
+    /// Also write a rule, so that you are not asked about this tool again
     #[arg(long)]
     always: bool,
 }
@@ -274,7 +274,7 @@ impl Exception {
                 && !matches!(list, RuleList::Profile(name) if question.profiles.contains(name))
             {
                 return Err(Exit::failed(format!(
-                    "the session is under the profile `{}`, and the rule that asks is not of that profile alone: allow the call once, without --always, or add the tool to `without_asking` yourself",
+                    "the session is under the profile `{}`, and a rule outside of that profile asks: allow the call once, without --always, or add the tool to `without_asking` yourself",
                     printable(&question.profiles.join("`, `"))
                 )));
             }

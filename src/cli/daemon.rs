@@ -51,7 +51,7 @@ A server that is stopped starts again with the next call.")]
   mcpzip daemon pause
   mcpzip daemon pause --json
 
-Calls in progress end, and calls that wait for approval go on waiting. Agents get the reason, and how you resume. Lists and search go on. It holds for all processes with this state directory, also without a daemon, until `mcpzip daemon resume`.")]
+Calls in progress run to their end, and calls that wait for approval keep waiting. Agents get an error that says how to resume mcpzip. Lists and search still work. The pause applies to all processes with this state directory, also without a daemon, until `mcpzip daemon resume`.")]
     Pause,
     /// Resume mcpzip after `mcpzip daemon pause`
     #[command(after_help = "Examples:

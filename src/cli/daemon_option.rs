@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Args, Serialize, Deserialize)]
 pub(super) struct DaemonOption {
-    /// Start own servers, even if a daemon runs
+    /// Start separate servers, even if a daemon runs
     #[arg(long)]
     pub(super) alone: bool,
 }

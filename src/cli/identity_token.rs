@@ -87,8 +87,7 @@ pub(super) struct Create {
   mcpzip token invite anna --role dev
   mcpzip token invite bo --expires 2d --json
 
-The person opens the link in their browser and clicks once; then their clients log in there. The link is a secret until it was
-used: send it to this person only.")]
+The person opens the link in their browser and clicks once; then their clients log in there. Until the link is used, it is a secret: send it to this person only.")]
 pub(super) struct Invite {
     /// Name of the person, as `@user:NAME` in rules
     name: String,

@@ -25,7 +25,7 @@ enum Command {
   mcpzip store migrate
   mcpzip store migrate --to 0
 
-A lower number goes back, and removes what that schema has no room for: 0 empties the store.")]
+A lower number restores that earlier schema, and removes the data that it cannot hold: 0 empties the store.")]
     Migrate {
         /// Number of the schema [default: the latest of this program]
         #[arg(long, value_name = "NUMBER")]

@@ -17,7 +17,7 @@ use crate::config::secrets_file;
   mcpzip undo
   mcpzip undo --list
 
-Of mcpzip's own configuration, `add --force` is among the runs; a server that `add` added, and changes by `remove`, `enable` and `disable` are not.")]
+`undo` also reverts `add --force`, but not `add` without it, `remove`, `enable` or `disable`.")]
 pub(super) struct Arguments {
     /// Run to undo [default: the latest]
     #[arg(value_name = "RUN")]

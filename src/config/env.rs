@@ -29,42 +29,42 @@ pub(crate) struct Variable {
 /// The configuration file.
 pub(crate) const CONFIG: Variable = Variable {
     name: "MCPZIP_CONFIG",
-    doc: "The configuration file, where `--config` does not name one.",
+    doc: "The configuration file, if `--config` does not name one.",
 };
 /// A whole configuration.
 pub(crate) const CONFIG_JSON: Variable = Variable {
     name: "MCPZIP_CONFIG_JSON",
-    doc: "A whole configuration as text, for containers; it is used in place of a file where `--config` does not name one.",
+    doc: "A whole configuration as text, for containers; it is used in place of a file if `--config` does not name one.",
 };
 /// The cache directory.
 pub(crate) const CACHE_DIR: Variable = Variable {
     name: "MCPZIP_CACHE_DIR",
-    doc: "The directory of the tool snapshots and the search index.",
+    doc: "The directory of the lists of tools and the search index.",
 };
 /// The state directory.
 pub(crate) const STATE_DIR: Variable = Variable {
     name: "MCPZIP_STATE_DIR",
-    doc: "The directory of the log files and of what must survive a restart.",
+    doc: "The directory of logs, logins, stored results and all else that must survive a restart.",
 };
 /// The log filter.
 pub(crate) const LOG: Variable = Variable {
     name: "MCPZIP_LOG",
-    doc: "How much is logged: error, warn, info, debug or trace.",
+    doc: "The log level: error, warn, info, debug or trace.",
 };
 /// The form of log lines.
 pub(crate) const LOG_FORMAT: Variable = Variable {
     name: "MCPZIP_LOG_FORMAT",
-    doc: "The form of log lines: `text` or `json`; it goes before `logs.format` in the configuration.",
+    doc: "The form of log lines: `text` or `json`; it takes precedence over `logs.format` in the configuration.",
 };
 /// Whether sessions share a daemon.
 pub(crate) const DAEMON: Variable = Variable {
     name: "MCPZIP_DAEMON",
-    doc: "Whether `serve` shares one set of servers with other sessions: `auto` or `off`; it goes before `daemon` in the configuration.",
+    doc: "Whether `serve` shares one set of servers with other sessions: `auto` or `off`; it takes precedence over `daemon` in the configuration.",
 };
 /// The profile of a session.
 pub(crate) const PROFILE: Variable = Variable {
     name: "MCPZIP_PROFILE",
-    doc: "The profile of the session or command, where `--profile` does not name one.",
+    doc: "The profile of the session or command, if `--profile` does not name one.",
 };
 /// The usual log filter of Rust programs.
 pub(crate) const RUST_LOG: Variable = Variable {
@@ -79,12 +79,12 @@ pub(crate) const MCP_CONFIG_PATH: Variable = Variable {
 /// The directory of avelino/mcp.
 pub(crate) const MCP_CONFIG_DIR: Variable = Variable {
     name: "MCP_CONFIG_DIR",
-    doc: "The directory of that file, if `MCP_CONFIG_PATH` is not set.",
+    doc: "The directory of the file `servers.json` that `migrate --from avelino` reads, if `MCP_CONFIG_PATH` is not set.",
 };
 /// The token that HTTP clients must send.
 pub(crate) const TOKEN: Variable = Variable {
     name: "MCPZIP_TOKEN",
-    doc: "What HTTP clients have to send, where `--token-file` does not name it.",
+    doc: "The token that HTTP clients have to send, if `--token-file` is not given.",
 };
 /// The key of people's logins.
 pub(crate) const LOGIN_KEY: Variable = Variable {
@@ -94,32 +94,32 @@ pub(crate) const LOGIN_KEY: Variable = Variable {
 /// The store.
 pub(crate) const STORE: Variable = Variable {
     name: "MCPZIP_STORE",
-    doc: "The URL of the database that replicas share; it goes before `store` in the configuration.",
+    doc: "The URL of the database that replicas share; it takes precedence over `store` in the configuration.",
 };
 /// The key of the store.
 pub(crate) const STORE_KEY: Variable = Variable {
     name: "MCPZIP_STORE_KEY",
-    doc: "The key that encrypts secrets in the store: 32 bytes in base64url, those of all replicas.",
+    doc: "The key that encrypts secrets in the store: 32 bytes in base64url, the same for all replicas.",
 };
 /// The file of that key.
 pub(crate) const STORE_KEY_FILE: Variable = Variable {
     name: "MCPZIP_STORE_KEY_FILE",
-    doc: "A file with that key, where `MCPZIP_STORE_KEY` is not set.",
+    doc: "A file with the key of the store, if `MCPZIP_STORE_KEY` is not set.",
 };
 /// The key of the store before that one.
 pub(crate) const STORE_KEY_PREVIOUS: Variable = Variable {
     name: "MCPZIP_STORE_KEY_PREVIOUS",
-    doc: "The key before that one, which still decrypts.",
+    doc: "The previous key of the store, which still decrypts.",
 };
 /// The file of the key before.
 pub(crate) const STORE_KEY_PREVIOUS_FILE: Variable = Variable {
     name: "MCPZIP_STORE_KEY_PREVIOUS_FILE",
-    doc: "A file with the key before, where `MCPZIP_STORE_KEY_PREVIOUS` is not set.",
+    doc: "A file with the previous key, if `MCPZIP_STORE_KEY_PREVIOUS` is not set.",
 };
 /// The address of the HTTP server.
 pub(crate) const HTTP_ADDRESS: Variable = Variable {
     name: "MCPZIP_HTTP_ADDRESS",
-    doc: "The address of `serve --http` without a value, of HTTP clients of the daemon, and of `healthcheck`; it goes before `http.address` in the configuration.",
+    doc: "The address of `serve --http` without a value, of HTTP clients of the daemon, and of `healthcheck`; it takes precedence over `http.address` in the configuration.",
 };
 /// Web origins that may call the HTTP server.
 pub(crate) const HTTP_ORIGINS: Variable = Variable {
@@ -134,52 +134,52 @@ pub(crate) const SECRET_KEY: Variable = Variable {
 /// The user's editor.
 pub(crate) const VISUAL: Variable = Variable {
     name: "VISUAL",
-    doc: "The command of `config edit`, its last argument the file.",
+    doc: "The editor of `config edit`, a command to which the file is appended.",
 };
 /// The user's editor, where `VISUAL` is not set.
 pub(crate) const EDITOR: Variable = Variable {
     name: "EDITOR",
-    doc: "The editor, where `VISUAL` is not set.",
+    doc: "The editor of `config edit`, if `VISUAL` is not set.",
 };
 /// The browser.
 pub(crate) const BROWSER: Variable = Variable {
     name: "MCPZIP_BROWSER",
-    doc: "The command that opens the page of a login, its last argument the URL; `none` prints the URL only.",
+    doc: "The command that opens a page in the browser, to which the URL is appended; `none` only prints the URL.",
 };
 /// The shell for which the command line is completed.
 pub(crate) const COMPLETE: Variable = Variable {
     name: "MCPZIP_COMPLETE",
-    doc: "Set by the script of `mcpzip completions` for its own questions: the shell that asks.",
+    doc: "Set by the script of `mcpzip completions` when it asks mcpzip for completions: the name of the shell.",
 };
 /// Gemini's key.
 pub(crate) const GEMINI_API_KEY: Variable = Variable {
     name: "GEMINI_API_KEY",
-    doc: "Gemini's key for `search.llm`, where it has no `api_key`.",
+    doc: "Gemini's key for `search.llm`, if that has no `api_key`.",
 };
 /// Gemini's key, under its other name.
 pub(crate) const GOOGLE_API_KEY: Variable = Variable {
     name: "GOOGLE_API_KEY",
-    doc: "The same, where `GEMINI_API_KEY` is not set.",
+    doc: "Gemini's key for `search.llm`, if `GEMINI_API_KEY` is not set either.",
 };
 /// Anthropic's key.
 pub(crate) const ANTHROPIC_API_KEY: Variable = Variable {
     name: "ANTHROPIC_API_KEY",
-    doc: "Anthropic's key for `search.llm`, where it has no `api_key`.",
+    doc: "Anthropic's key for `search.llm`, if that has no `api_key`.",
 };
 /// OpenAI's key.
 pub(crate) const OPENAI_API_KEY: Variable = Variable {
     name: "OPENAI_API_KEY",
-    doc: "OpenAI's key for `search.llm`, where it has no `api_key`.",
+    doc: "OpenAI's key for `search.llm`, if that has no `api_key`.",
 };
 /// The directory of Claude Code.
 pub(crate) const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
-    doc: "Where Claude Code keeps its files, the session logs that `gain --discover` reads among them.",
+    doc: "Where Claude Code keeps its files, including the session logs that `gain --discover` reads.",
 };
 /// The project that Claude Code works in.
 pub(crate) const CLAUDE_PROJECT_DIR: Variable = Variable {
     name: "CLAUDE_PROJECT_DIR",
-    doc: "The project that Claude Code works in: servers of a project (`projects`) are there in it. Servers inherit it.",
+    doc: "The project that Claude Code works in, which decides the servers with `projects`. Servers inherit it.",
 };
 /// The directory of Codex.
 pub(crate) const CODEX_HOME: Variable = Variable {
@@ -209,12 +209,12 @@ pub(crate) const XDG_CONFIG_HOME: Variable = Variable {
 /// The storage of logins.
 pub(crate) const CREDENTIALS: Variable = Variable {
     name: "MCPZIP_CREDENTIALS",
-    doc: "How logins are kept: `auto`, `keychain` or `file`; it goes before `credentials` in the configuration.",
+    doc: "How logins are stored: `auto`, `keychain` or `file`; it takes precedence over `credentials` in the configuration.",
 };
 /// The registry of servers.
 pub(crate) const REGISTRY: Variable = Variable {
     name: "MCPZIP_REGISTRY",
-    doc: "The registry that servers are sought in; it goes before `registry` in the configuration.",
+    doc: "The URL of the registry of servers; it takes precedence over `registry` in the configuration.",
 };
 /// The directory in which `mcp-remote` keeps its logins.
 pub(crate) const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
@@ -229,27 +229,27 @@ pub(crate) const OTEL_SDK_DISABLED: Variable = Variable {
 /// OpenTelemetry: the exporter of traces.
 pub(crate) const OTEL_TRACES_EXPORTER: Variable = Variable {
     name: "OTEL_TRACES_EXPORTER",
-    doc: "How traces are sent: `otlp`, or not at all.",
+    doc: "`otlp` sends traces; any other value sends none.",
 };
 /// OpenTelemetry: the collector's address for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_ENDPOINT",
-    doc: "The collector that traces go to, `/v1/traces` put behind; it goes before `otlp.endpoint` in the configuration.",
+    doc: "The URL of the collector of traces, to which `/v1/traces` is appended; it takes precedence over `otlp.endpoint` in the configuration.",
 };
 /// OpenTelemetry: the collector's address for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    doc: "The same as a whole URL.",
+    doc: "The whole URL that traces go to.",
 };
 /// OpenTelemetry: the protocol for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_PROTOCOL",
-    doc: "The collector's protocol: with `grpc`, which is not spoken, the variable of the endpoint does not count.",
+    doc: "The collector's protocol: with `grpc`, which mcpzip does not speak, the variables of the endpoint are ignored.",
 };
 /// OpenTelemetry: the protocol for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-    doc: "The same for traces alone.",
+    doc: "The collector's protocol for traces alone.",
 };
 /// OpenTelemetry: the headers for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
@@ -259,7 +259,7 @@ pub(crate) const OTEL_EXPORTER_OTLP_HEADERS: Variable = Variable {
 /// OpenTelemetry: the headers for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_HEADERS: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    doc: "The same for traces alone.",
+    doc: "Headers for traces alone.",
 };
 /// OpenTelemetry: the time limit for all signals.
 pub(crate) const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
@@ -269,7 +269,7 @@ pub(crate) const OTEL_EXPORTER_OTLP_TIMEOUT: Variable = Variable {
 /// OpenTelemetry: the time limit for traces.
 pub(crate) const OTEL_EXPORTER_OTLP_TRACES_TIMEOUT: Variable = Variable {
     name: "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
-    doc: "The same for traces alone.",
+    doc: "How long the collector has for an answer to traces, in milliseconds.",
 };
 /// OpenTelemetry: the delay before a batch is sent.
 pub(crate) const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
@@ -279,12 +279,12 @@ pub(crate) const OTEL_BSP_SCHEDULE_DELAY: Variable = Variable {
 /// OpenTelemetry: the name of this service.
 pub(crate) const OTEL_SERVICE_NAME: Variable = Variable {
     name: "OTEL_SERVICE_NAME",
-    doc: "What this process is called in traces; it goes before `otlp.service_name` in the configuration.",
+    doc: "The name of this process in traces; it takes precedence over `otlp.service_name` in the configuration.",
 };
 /// OpenTelemetry: the attributes of this service.
 pub(crate) const OTEL_RESOURCE_ATTRIBUTES: Variable = Variable {
     name: "OTEL_RESOURCE_ATTRIBUTES",
-    doc: "What else traces say of this process: `key=value,key=value`.",
+    doc: "Further attributes of this process in traces: `key=value,key=value`.",
 };
 /// OpenTelemetry: the sampler.
 pub(crate) const OTEL_TRACES_SAMPLER: Variable = Variable {
@@ -299,7 +299,7 @@ pub(crate) const OTEL_TRACES_SAMPLER_ARG: Variable = Variable {
 /// OpenTelemetry, for metrics.
 pub(crate) const OTEL_METRICS_EXPORTER: Variable = Variable {
     name: "OTEL_METRICS_EXPORTER",
-    doc: "`otlp` sends metrics, `none` does not; it goes before `otlp.metrics` in the configuration.",
+    doc: "`otlp` sends metrics, `none` does not; it takes precedence over `otlp.metrics` in the configuration.",
 };
 /// OpenTelemetry, for metrics.
 pub(crate) const OTEL_EXPORTER_OTLP_METRICS_ENDPOINT: Variable = Variable {
@@ -355,7 +355,7 @@ pub(crate) const OTEL_EXPORTER_OTLP_LOGS_TIMEOUT: Variable = Variable {
 #[cfg(test)]
 pub(crate) const NO_COLOR: Variable = Variable {
     name: "NO_COLOR",
-    doc: "Set to anything but the empty text, it keeps colours out of the output.",
+    doc: "If this is not empty, the output has no colours.",
 };
 
 /// The variables that `mcpzip` itself reads; a test compares them with the documentation.

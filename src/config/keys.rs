@@ -29,7 +29,7 @@ pub(super) const FILE: Table = &[
         "call_timeout",
         Value::Time,
         "\"120s\"",
-        "What a call may take: `\"90s\"`, `\"2m\"`, or seconds.",
+        "The time limit of a call: `\"90s\"`, `\"2m\"`, or seconds.",
     ),
     with_default(
         "idle_timeout",
@@ -53,7 +53,7 @@ pub(super) const FILE: Table = &[
         "health_check",
         Value::TimeOr(&["never"]),
         "\"60s\"",
-        "How often an open but unused connection over HTTP is checked, so that a server that has gone shows before the next call.",
+        "How often an open but unused connection over HTTP is checked, so that a missing server is detected before the next call.",
     ),
     key(
         "catalog",
@@ -63,7 +63,7 @@ pub(super) const FILE: Table = &[
     key(
         "surface",
         Value::ObjectOr(super::surface::SURFACES, SURFACE),
-        "How clients see the servers' tools; a word is its `mode`. `serve --surface` goes before it.",
+        "How clients see the servers' tools; a word is its `mode`. `serve --surface` takes precedence.",
     ),
     key(
         "show",
@@ -111,7 +111,7 @@ pub(super) const FILE: Table = &[
     key(
         "proxy",
         Value::Text,
-        "By which proxy servers behind HTTP are reached: a URL (`http`, `https`, `socks5`), or `none`.",
+        "The proxy by which servers at URLs are reached: a URL (`http`, `https`, `socks5`), or `none`.",
     ),
     key(
         "ca_file",
@@ -132,12 +132,12 @@ pub(super) const FILE: Table = &[
         "credentials",
         Value::Words(&["auto", "keychain", "file"]),
         "\"auto\"",
-        "How logins are kept: with the system's keychain or not at all, in plain files, or as it can be had.",
+        "How logins are stored: `keychain`, encrypted with a key from the system's keychain or not at all; `file`, in plain files; `auto`, encrypted if there is a keychain.",
     ),
     key(
         "store",
         Value::Text,
-        "The PostgreSQL database that several replicas of `mcpzip serve --http` share: `postgres://user:${PASSWORD}@host/database`. Without it, everything is in files of the state directory. `MCPZIP_STORE` goes before it.",
+        "The PostgreSQL database that several replicas of `mcpzip serve --http` share: `postgres://user:${PASSWORD}@host/database`. Without it, everything is in files of the state directory. `MCPZIP_STORE` takes precedence.",
     ),
     key(
         "registry",
@@ -157,7 +157,7 @@ pub(super) const FILE: Table = &[
     key(
         "daemon",
         Value::ObjectOr(&["auto", "off"], DAEMON),
-        "The process that sessions share; a word is its `mode`. `MCPZIP_DAEMON` goes before it.",
+        "The process that sessions share; a word is its `mode`. `MCPZIP_DAEMON` takes precedence.",
     ),
     key(
         "http",
@@ -167,7 +167,7 @@ pub(super) const FILE: Table = &[
     key(
         "otlp",
         Value::Object(OTLP),
-        "Where traces and metrics go; read at the start. The variables of OpenTelemetry go before it.",
+        "Where traces and metrics go; read at the start. The variables of OpenTelemetry take precedence.",
     ),
     key(
         "audit",
@@ -268,7 +268,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "type",
         Value::Words(TYPES),
-        "How the server is spoken to; `sse` asks for the older HTTP+SSE at once, otherwise it is found out.",
+        "The transport; `sse` uses the older HTTP+SSE at once, which is detected otherwise.",
     ),
     key(
         "command",
@@ -333,12 +333,12 @@ pub(super) const ENTRY: Table = &[
     key(
         "openapi",
         Value::Text,
-        "The OpenAPI description of an HTTP interface, a URL or a file: its operations are the tools.",
+        "The OpenAPI description of an HTTP API, a URL or a file: its operations are the tools.",
     ),
     key(
         "graphql",
         Value::Text,
-        "The URL of a GraphQL interface: its queries and mutations are the tools, found by introspection.",
+        "The URL of a GraphQL API: its queries and mutations are the tools, found by introspection.",
     ),
     key(
         "skills",
@@ -348,7 +348,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "base_url",
         Value::Text,
-        "The URL of the interface that `openapi` describes, in place of the server that the description names. Credentials go to its origin.",
+        "The URL of the API that `openapi` describes, in place of the server that the description names. Credentials go to its origin.",
     ),
     key(
         "include",
@@ -358,7 +358,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "exclude",
         Value::Texts,
-        "Operations of `openapi` or `graphql` that are no tools, in the form of `include`.",
+        "Operations of `openapi` or `graphql` that do not become tools, in the form of `include`.",
     ),
     key(
         "origins",
@@ -378,12 +378,12 @@ pub(super) const ENTRY: Table = &[
     key(
         "headersHelper",
         Value::Command,
-        "The same, as Claude Code calls it.",
+        "Claude Code's name for `headers_command`.",
     ),
     key(
         "proxy",
         Value::Text,
-        "By which proxy the server is reached: a URL (`http`, `https`, `socks5`), or `none`.",
+        "The proxy by which the server is reached: a URL (`http`, `https`, `socks5`), or `none`.",
     ),
     key(
         "ca_file",
@@ -393,7 +393,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "oauth",
         Value::Object(OAUTH),
-        "How to log in, where the server does not say all of it.",
+        "How to log in, if the server does not describe all of it.",
     ),
     with_default(
         "identity",
@@ -402,7 +402,7 @@ pub(super) const ENTRY: Table = &[
             super::upstream_identity::IDENTITY,
         ),
         "\"shared\"",
-        "In whose name people with an identity (`http.auth`) use the server: that of the configured credentials, the person's name in a header, a token that the person's own is exchanged for, or the person's own login there. Without an identity, all but `shared` are refused.",
+        "How the server learns which person with an identity (`http.auth`) calls: not at all (it gets the configured credentials), by the person's name in a header, by a token for which the person's own is exchanged, or by the person's own login there. Without an identity, all but `shared` are refused.",
     ),
     with_default(
         "disabled",
@@ -413,7 +413,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "timeout",
         Value::Time,
-        "What a call may take: `\"90s\"`, `\"2m\"`, or seconds.",
+        "The time limit of a call: `\"90s\"`, `\"2m\"`, or seconds.",
     ),
     key(
         "idle_timeout",
@@ -439,7 +439,7 @@ pub(super) const ENTRY: Table = &[
         "era",
         Value::Words(&["auto", "legacy", "modern"]),
         "\"auto\"",
-        "Which protocol the server speaks: up to 2025-11-25, from 2026-07-28 on, or found out.",
+        "Which protocol the server speaks: up to 2025-11-25, from 2026-07-28 on, or detected.",
     ),
     key(
         "description",
@@ -460,7 +460,7 @@ pub(super) const ENTRY: Table = &[
         "trust",
         Value::Words(&["report", "pin", "quarantine"]),
         "\"report\"",
-        "Tools that no person has approved: changed ones are reported; changed and new ones, also prompts and resources, are held back until `mcpzip approve`; nothing of the server is there before it. Entries of the same program or URL have the strictest value of all of them.",
+        "Tools that no person has approved: changed ones are reported (`report`); changed and new ones, also prompts and resources, are held back until `mcpzip approve` (`pin`); or nothing of the server is available before that (`quarantine`). Entries of the same program or URL have the strictest value of all of them.",
     ),
     key(
         "added_by",
@@ -471,7 +471,7 @@ pub(super) const ENTRY: Table = &[
         "share",
         Value::Words(&super::Share::WORDS),
         "\"auto\"",
-        "Which sessions share the server's process: all, those in one directory, none, or what can be found out.",
+        "Which sessions share the server's process: all, those in one directory, or none; `auto` decides by a table of known packages.",
     ),
     with_default(
         "placement",
@@ -492,18 +492,22 @@ pub(super) const ENTRY: Table = &[
     key(
         "registry",
         Value::Object(ORIGIN),
-        "Where the entry came from; `mcpzip update` looks after this.",
+        "The origin of the entry; `mcpzip update` reads and writes it.",
     ),
 ];
 
 pub(super) const ORIGIN: Table = &[
     key("name", Value::Text, "The server's name in the registry."),
-    key("version", Value::Text, "The version that was taken."),
-    key("use", Value::Text, "Which of the things it offers is used."),
+    key("version", Value::Text, "The installed version."),
+    key(
+        "use",
+        Value::Text,
+        "Which of the packages and remotes in the registry is used.",
+    ),
     key(
         "inputs",
         Value::Opaque,
-        "What it was given; of secrets, the variables.",
+        "The values of its inputs; for secrets, the names of variables.",
     ),
     key(
         "given",

@@ -79,7 +79,7 @@ pub(super) const SANDBOX: Table = &[
         "network",
         Value::Words(NETWORKS),
         "\"none\"",
-        "Whether the server has the network: nothing of it, not even this machine's own ports, or all of it.",
+        "The network that the server has: none, not even this machine's own ports, or all of it.",
     ),
     key(
         "env",

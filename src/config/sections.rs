@@ -82,7 +82,7 @@ section! {
 section! {
     /// The process that sessions share.
     DaemonEntry, DAEMON, "daemon." {
-        /// Whether sessions share one process that runs the servers, if one is available (Linux only), or run their own.
+        /// Whether sessions share one process that runs the servers, or run their own. On Windows the default is `off`; on macOS sessions always run their own.
         mode: Option<DaemonMode> = daemon_mode, Value::Words(&["auto", "off"]), "auto";
         /// How long that process stays after its last session.
         idle: Option<Duration> = Field::positive_duration, Value::Time, "5m";
@@ -106,7 +106,7 @@ section! {
         peer: Option<At<String>> = Field::text, Value::Text;
         /// A certificate, with which the server speaks HTTPS. The files are read again when they change.
         tls: Option<TlsEntry> = tls, Value::Complete(&["cert", "key"], TLS);
-        /// How long `serve --http` waits for calls in progress when it is to end. Meanwhile it takes no new ones. Without it, it ends at once.
+        /// How long `serve --http` waits for calls in progress when it is asked to end. Meanwhile it accepts no new ones. Without this key it ends at once.
         drain: Option<Duration> = Field::positive_duration, Value::Time;
         /// The surface of clients over HTTP without an entry in `clients`, in place of the file's `surface`.
         surface: Option<Surface> = surface_name, Value::Words(SURFACES);
@@ -126,7 +126,7 @@ section! {
         mode: Read<Surface> = surface_name, Value::Words(SURFACES), "tools";
         /// The tokens of definitions up to which `auto` shows tools directly.
         small: Read<usize> = Field::whole_number, Value::Number(0, None), 2000;
-        /// Whether `execute_read_tool`, which runs only tools that declare to be read-only, is listed next to the three; `auto`: where `auto` chose them for a client that was seen to need it.
+        /// Whether `execute_read_tool`, which runs only tools that declare to be read-only, is listed next to the three; `auto`: if `auto` chose the three for a client that was seen to need it.
         read_tool: Read<ReadTool> = read_tool, Value::Words(READ_TOOL), "auto";
     }
 }
@@ -134,13 +134,13 @@ section! {
 section! {
     /// The destination of traces and metrics.
     OtlpEntry, OTLP, "otlp." {
-        /// The collector's URL, which `/v1/traces` and `/v1/metrics` are put behind; it has to take OTLP as JSON.
+        /// The collector's URL, to which `/v1/traces` and `/v1/metrics` are appended; it has to accept OTLP as JSON.
         endpoint: Option<At<String>> = Field::text, Value::Text;
         /// Headers that are sent with the traces and metrics.
         headers: Option<BTreeMap<String, At<String>>> = Field::text_map, Value::TextMap;
         /// The name of this process there; `mcpzip` by default.
         service_name: Option<At<String>> = Field::text, Value::Text;
-        /// How many of a hundred traces that begin here are recorded; those that clients began are as these say.
+        /// How many of a hundred traces that begin here are recorded; for traces that clients began, the clients decide.
         sample_percent: Read<u64> = percent, Value::Number(0, Some(100)), 100;
         /// Whether the figures of `/metrics` are sent as well, every minute.
         metrics: Read<bool> = Field::flag, Value::Flag, false;
@@ -161,7 +161,7 @@ section! {
         client_id: Option<At<String>> = Field::text, Value::Text;
         /// Its secret.
         client_secret: Option<At<String>> = Field::text, Value::Text;
-        /// An `https` URL of a document that describes the client, where such are taken.
+        /// An `https` URL of a document that describes the client, for authorization servers that accept one.
         client_metadata_url: Option<At<String>> = Field::text, Value::Text;
         /// A PEM file (PKCS #8, P-256 or RSA) that signs in place of a secret.
         private_key_file: Option<At<String>> = Field::text, Value::Text;
@@ -190,9 +190,9 @@ section! {
         allow: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
         /// Before one of these is called, the user is asked.
         ask: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
-        /// These are neither found nor described nor callable.
+        /// These cannot be found, described or called.
         deny: Option<Vec<At<RuleEntry>>> = rules, Value::Rules;
-        /// Exact names of tools that no `ask` next to this key is about: `server__tool`, in a server's entry the tool alone; before it there may be callers, as in a rule. `mcpzip approvals allow ID --always` adds to it.
+        /// Exact names of tools to which no `ask` next to this key applies: `server__tool`, or in a server's entry the tool's own name; callers may stand before it, as in a rule. `mcpzip approvals allow ID --always` adds to it.
         without_asking: Option<Vec<At<String>>> = Field::texts, Value::Texts;
     }
 }
@@ -265,7 +265,7 @@ section! {
 section! {
     /// The options of the search.
     SearchEntry, SEARCH, "search." {
-        /// How many hits there are when the agent does not say.
+        /// How many hits a search has if the agent sets no limit.
         default_limit: Read<usize> = default_limit, Value::Number(1, Some(50)), 5;
         /// Whether tools are also found by what they mean.
         semantic: Read<bool> = Field::flag, Value::Flag, true;
@@ -279,7 +279,7 @@ section! {
 section! {
     /// The language model of the search.
     LlmEntry, LLM, "search.llm." {
-        /// Whose protocol it speaks; many speak OpenAI's.
+        /// The provider whose protocol it speaks; many services speak OpenAI's.
         provider: Option<Provider> = provider, Value::Words(&["gemini", "anthropic", "openai"]);
         /// The model's name there.
         model: Option<At<String>> = Field::text, Value::Text;

@@ -52,7 +52,7 @@ const EXCHANGE: Table = &[
     key(
         "client_id",
         Value::Text,
-        "The client that the gateway is there. Required.",
+        "The gateway's client id at `token_url`. Required.",
     ),
     key("client_secret", Value::Text, "Its secret."),
     key(
@@ -69,7 +69,7 @@ const EXCHANGE: Table = &[
         "actor",
         Value::Flag,
         "false",
-        "Whether the gateway shows who it is itself, by an `actor_token`: a JWT that it has signed.",
+        "Whether the gateway also identifies itself, by an `actor_token`: a JWT that it has signed.",
     ),
 ];
 

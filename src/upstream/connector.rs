@@ -166,7 +166,7 @@ impl Connector<'_> {
         let (Some(sources), Some(openapi)) = (&self.context.sources, &remote.openapi) else {
             return Err(ConnectError::Configuration {
                 server: self.server.to_string(),
-                reason: "it is an HTTP interface, which is not available here".to_owned(),
+                reason: "it is an HTTP API, which is not available here".to_owned(),
             });
         };
         let changed = self.tools_changed();

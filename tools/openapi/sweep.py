@@ -244,9 +244,9 @@ def measure(program, path, calls):
 COLUMNS = ["name", "kB", "operations", "tools", "illegal names", "equal names", "invalid schemas", "median schema, bytes", "largest", "s", "MB", "start, ms", "first search, ms", "idle MB"]
 CALLS = ["refused calls", "requests"]
 
-PAGE = """# How well interfaces are read
+PAGE = """# How well OpenAPI descriptions are read
 
-The tools of an HTTP interface (`"openapi": …` and `"graphql": …`, [guide](../website/src/content/docs/guides/openapi.md)) are made of its description. This
+The tools of an HTTP API (`"openapi": …` and `"graphql": …`, [guide](../website/src/content/docs/guides/openapi.md)) are made from its description. This
 page lists and calls every operation of real descriptions: `python3 tools/openapi/fetch.py DIRECTORY`, then
 `python3 tools/openapi/sweep.py PROGRAM DIRECTORY --calls --page docs/interfaces.md`, which makes the page. {machine}
 

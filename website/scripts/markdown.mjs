@@ -11,6 +11,8 @@ import { unified } from 'unified';
 import { twin } from './base.mjs';
 
 const REMOVED = new Set(['script', 'style', 'template', 'button', 'noscript', 'form', 'datalist']);
+/** The elements in which white space between children means nothing; written into a Markdown table, it would be `&#xA;`. */
+const ROWS = new Set(['table', 'thead', 'tbody', 'tr']);
 const classes = (node) => [node.properties?.className ?? []].flat();
 const text = (node) => (node.type === 'text' ? node.value : (node.children ?? []).map(text).join(''));
 const find = (node, test) => (test(node) ? node : (node.children ?? []).reduce((found, child) => found ?? find(child, test), undefined));
@@ -18,6 +20,7 @@ const find = (node, test) => (test(node) ? node : (node.children ?? []).reduce((
 /** Puts what has no Markdown into words: drawings become their descriptions, samples plain code, controls go. */
 function plain(node) {
   node.children = (node.children ?? []).flatMap((child) => {
+    if (child.type === 'text' && ROWS.has(node.tagName)) return [];
     if (REMOVED.has(child.tagName) || child.properties?.role === 'tablist' || classes(child).includes('sr-only')) return [];
     if (child.tagName === 'svg') {
       const desc = find(child, ({ tagName }) => tagName === 'desc');
@@ -50,7 +53,8 @@ export function toMarkdown(html) {
   const title = text(heading).trim();
   const tagline = find(tree, (node) => classes(node).includes('tagline'));
   const intro = tagline ? text(tagline).trim() : meta('description');
-  const body = writer.stringify(writer.runSync({ type: 'root', children: plain(content).children }));
+  // A line break at the edge of a paragraph is written as an entity, and means nothing.
+  const body = writer.stringify(writer.runSync({ type: 'root', children: plain(content).children })).replace(/^(?:&#xA;)+|(?:&#xA;)+$/gm, '');
   return { title, description: meta('description'), markdown: `# ${title}\n\n${intro ? `> ${intro}\n\n` : ''}${body.trim()}\n` };
 }
 

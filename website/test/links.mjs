@@ -36,5 +36,6 @@ for (const path of twins) {
   if (path !== '/' && !list.includes(`](${twin(path)})`)) findings.add('llms.txt', `does not list ${path}`);
   const text = existsSync(join(dist, twin(path))) ? readFileSync(join(dist, twin(path)), 'utf8') : '';
   if (!text.startsWith('# ') || text.length < 200) findings.add(path, `its twin ${twin(path)} has no content`);
+  if (text.includes('&#xA;')) findings.add(path, `its twin ${twin(path)} has encoded line breaks`);
 }
 findings.end(`${count} links on ${Object.keys(all).length} pages lead somewhere, and ${twins.length} have a Markdown twin`);

@@ -80,7 +80,7 @@ kinds! {
         advice "Look at the line and column that are named, and correct the entry.";
     SECRET_LITERAL: Note "secret-literal", "the configuration has literal secrets",
         why "A configuration is easily copied, shared or committed, and the secrets with it.",
-        advice "Run `mcpzip secret migrate`, which moves them to the keychain and writes `${keyring:NAME}` instead, or `mcpzip config extract-secrets`, which moves them to a private file next to it.";
+        advice "Run `mcpzip secret migrate`, which moves them to the keychain and writes `${keyring:NAME}` instead, or `mcpzip config extract-secrets`, which moves them to a private file next to the configuration.";
     SECRET_IN_CLIENT: Note "secret-in-client", "a client's file has literal secrets",
         why "The file is read by other programs, and easily copied, shared or committed.",
         advice "Run `mcpzip secret migrate --clients`, which moves those servers to mcpzip and their secrets to the keychain.";
@@ -114,7 +114,7 @@ kinds! {
     SERVER_LOGIN: Warning "server-login", "a server requires a login",
         why "Its tools cannot be called until then.",
         advice "Run `mcpzip login SERVER`.";
-    SERVER_SLOW: Note "server-slow", "a server takes long to start and list its tools",
+    SERVER_SLOW: Note "server-slow", "a server takes a long time to start and list its tools",
         why "The first call of one of its tools waits for that time.",
         advice "Set `idle_timeout` to \"never\" for it; a package runner is quicker with a fixed version.";
     SERVER_FLAWED: Warning "server-flawed", "some entries of a server's lists cannot be used",
@@ -138,7 +138,7 @@ kinds! {
     TOOL_HIDDEN_TEXT: Warning "tool-hidden-text", "a tool's text has characters that a reader does not see",
         why "Zero-width characters, changes of the writing direction and terminal escapes hide words from you that the agent reads.",
         advice "Look at the text, which is shown with these characters spelled out. Remove the server unless it is a mistake.";
-    TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that attacks have",
+    TOOL_SUSPICIOUS_TEXT: Warning "tool-suspicious-text", "a server's text has a phrase that is typical of attacks",
         why "Models read these texts and may follow orders in them. Honest texts may have such a phrase, too.",
         advice "Read the whole text with `mcpzip describe`. Remove the server if you don't trust it.";
     TOOL_MALFORMED: Warning "tool-malformed", "a tool's definition is malformed",
@@ -198,11 +198,11 @@ kinds! {
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";
-    IDENTITY_UNSERVED: Warning "identity-unserved", "a server is used in each person's name, and the gateway cannot say it",
-        why "Each request to the server is refused: it never gets the credentials of another person.",
+    IDENTITY_UNSERVED: Warning "identity-unserved", "a server needs the caller's name or login, and the gateway cannot provide it",
+        why "Each request to the server is refused, because it must never get the credentials of another person.",
         advice "Set `http.auth`, `http.auth.oauth` or `http.public_url`, or `\"identity\": \"shared\"` if everyone may use the configured credentials.";
     WINDOW_WITHOUT_URL: Warning "window-without-url", "the window of the gateway has no URL",
-        why "Browsers that come by a name are refused, as a foreign name could be pointed at the gateway; by its address they get in.",
+        why "Browsers that use a name of the gateway are refused, because any name could be pointed at it; browsers that use its address get in.",
         advice "Set `http.public_url` to the URL that people use.";
     WINDOW_UNMANAGED: Note "window-unmanaged", "no one manages the gateway in its window",
         why "Everyone sees what is theirs there. No one sees all servers and the whole audit log, or decides on calls that wait.",
@@ -284,7 +284,7 @@ kinds! {
         fix "Removes the file.";
     DAEMON_OTHER: Warning "daemon-other", "another daemon serves sessions with this configuration",
         why "Sessions of another version of mcpzip, or in a sandbox, have a daemon and servers of their own. After an update, the old daemon ends after its last session.",
-        advice "Start the sessions of the old version again. For a sandbox nothing is wrong.";
+        advice "Start the sessions of the old version again. If the other sessions are in a sandbox, nothing is wrong.";
     DAEMON_HTTP: Warning "daemon-http", "the daemon serves no HTTP clients",
         why "`http.address` is set, and the daemon cannot listen there.",
         advice "Read the reason: end the process that has the port, choose another address, or set a token.";
@@ -296,7 +296,7 @@ kinds! {
         advice "If the server need not ask anything, write `\"client_capabilities\": false` in its entry.";
     PROCESS_LIMIT: Warning "process-limit", "the table of processes is nearly full",
         why "When the limit is reached no server can start, and neither can a shell.",
-        advice "End what is not needed, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";
+        advice "End programs that you don't need, share servers between sessions (`\"daemon\": \"auto\"`), or raise the limit (`ulimit -u`).";
     CLIENT_NONE: Note "client-none", "no client uses mcpzip",
         why "Agents cannot use it yet.",
         advice "Run `mcpzip init`, or `mcpzip connect CLIENT`.";

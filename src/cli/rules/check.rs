@@ -321,7 +321,7 @@ impl Answer {
                 guess.word()
             )),
             (_, None) if !hints.is_declared() => Some(
-                "the tool has no annotations, and its texts suggest nothing: `@destructive?` under `ask` and `deny` is about it".to_owned(),
+                "the tool has no annotations, and its texts suggest nothing: `@destructive?` under `ask` and `deny` applies to it".to_owned(),
             ),
             _ => None,
         }

@@ -42,7 +42,7 @@ pub(in crate::cli) fn remark(
         // Rules that restrict may use either name.
         return (!rule.restricts()).then(|| {
             format!(
-                "rule `{}` {} permits nothing: agents see `{}` as `{}`, and what permits a tool has its server's own name; write `{}`",
+                "rule `{}` {} permits nothing: agents see `{}` as `{}`, but a rule that permits a tool must use the server's own name; write `{}`",
                 rule.list, rule.text, own, shown.tool, own.tool
             )
         });
