@@ -24,6 +24,8 @@ BENCH = {
     "mcpproxy": ("dev/public/mcpproxy/corpus.json", "dev/public/mcpproxy/queries.jsonl"),
 }
 SPLITS = {"validation": data.VALIDATION, "test": data.TEST}
+# Tools that serve a query as well as the labelled one, by `pool.py`'s judges.
+JUDGED = Path(__file__).parent / "queries" / "judged.jsonl"
 HOPELESS = Path(__file__).resolve().parents[2] / "crates" / "bench" / "examples"
 MEASURES = ("S@1", "S@5", "nDCG@10")
 
@@ -49,15 +51,17 @@ class Sets:
             own = {data._plain(tool.get("description") or "") for _, tool in tools}
             others = self.corpus("dev/scale/toolgym.json")
             return tools + [(s, t) for s, t in others if data._plain(t.get("description") or "") not in own], queries
-        if name in SPLITS:
-            return self.split(SPLITS[name])
+        if name.removesuffix("-judged") in SPLITS:
+            _, tools, queries = self.split(SPLITS[name.removesuffix("-judged")], name.endswith("-judged"))
+            return tools, queries
         corpus, queries = (self.bench / path for path in BENCH[name])
         return self.corpus(BENCH[name][0]), self.score.prepare(self.score.load_jsonl(queries), corpus, None)
 
-    def split(self, batches):
+    def split(self, batches, is_judged=False):
+        """Ids of the tools, the tools, and the queries of some of the writers' batches; with the judges' labels also, or the writers' alone."""
         here = Path(__file__).parent
         known = data.Data(self.train, self.bench, here / "own_queries.jsonl", here / "queries")
-        pairs, keys = known.split(batches)
+        _, keys = known.split(batches)
         definitions = {}
         for line in (self.train / "tools.jsonl").read_text(encoding="utf-8").splitlines():
             t = json.loads(line)
@@ -68,12 +72,16 @@ class Sets:
             definitions[f"scale/{server}/{tool['name']}"] = tool
         tools = [(known.every[key].server or "", definitions[key]) for key in keys]
         names = {key: (known.every[key].server or "", known.every[key].name) for key in keys}
-        queries = []
-        for at, pair in enumerate(pairs):
-            right = [{"server": names[key][0], "tool": names[key][1], "grade": 2} for key in pair["tools"] if key in names]
-            if right:
-                queries.append({"id": str(at), "query": pair["query"], "kind": pair["kind"], "relevant": right, "n_intents": 1})
-        return tools, queries
+        also, queries = {}, []
+        if is_judged:
+            also = {line["query"]: line["also"] for line in map(json.loads, JUDGED.read_text(encoding="utf-8").splitlines())}
+        for number in batches:
+            for at, pair in enumerate(known.written[number], 1):
+                right = [key for key in pair["tools"] if key in names]
+                if right:
+                    labels = [dict(zip(("server", "tool"), names[key]), grade=2) for key in right + also.get(f"{number}-{at}", [])]
+                    queries.append({"id": f"{number}-{at}", "query": pair["query"], "kind": pair["kind"], "tools": right, "relevant": labels, "n_intents": 1})
+        return keys, tools, queries
 
     def few(self, seed, size=40):
         """Servers of dev with about `size` tools in all, and the queries that these serve."""
