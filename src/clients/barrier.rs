@@ -5,7 +5,10 @@ use std::path::Path;
 
 use super::cache::FileCache;
 use super::model::Approval;
-use super::rules::{is_hidden_at_cursor, is_hidden_at_opencode, refused_access};
+use super::rules::{
+    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_cursor,
+    is_hidden_at_opencode, refused_access,
+};
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
 };
@@ -55,6 +58,11 @@ pub(crate) fn barrier(
                 ))
             })
         }
+        Client::GeminiCli if is_disabled_at_gemini(&own.name, around, &cache) => Some(format!(
+            "`{}` is switched off in {}",
+            own.name,
+            gemini_switches(around).display()
+        )),
         Client::GeminiCli => {
             let system = around.gemini_system_files();
             let system = system
@@ -115,20 +123,17 @@ pub(crate) fn barrier(
     }
 }
 
-/// Gemini CLI: `mcp.excluded` and `mcp.allowed`. Our entry is added to the latter if the file is the user's own.
+/// Gemini CLI: its lists of servers. Our entry is added to those of permitted ones if the file is the user's own.
 fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<String> {
-    let allowed = settings
-        .at(&["mcp", "allowed"])
-        .filter(|list| **list != Node::Null);
-    if has(settings.at(&["mcp", "excluded"]), name) {
-        return Some(format!("`mcp.excluded` in {} has `{name}`", path.display()));
-    }
-    // Our entry comes into a list, and into no other form.
-    let is_missing = allowed.is_some_and(|list| {
-        let is_editable = is_own && matches!(list, Node::List(_));
-        !is_editable && list.names(name) != Some(true)
-    });
-    is_missing.then(|| format!("`mcp.allowed` in {} does not have `{name}`", path.display()))
+    SERVER_LISTS.iter().find_map(|list| {
+        let node = settings.at(list.keys)?;
+        // Our entry comes into a list, and into no other form.
+        let is_editable =
+            is_own && entry::GEMINI_ALLOWED.contains(&list.keys) && matches!(node, Node::List(_));
+        let is_out = !is_editable && list.keeps_out(node, name);
+        let (key, path) = (list.keys.join("."), path.display());
+        is_out.then(|| format!("`{key}` in {path} {}", list.says(name)))
+    })
 }
 
 /// Zed's default for tools if it refuses those of the server `name`, which may be permitted one by one.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::cache::{FileError, Source};
 use super::diff::unified_diff;
-use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
+use super::{Client, ConfigLocation, Node, Syntax, Text, TextError, secrets};
 use crate::config::without_tokens;
 use crate::secret::{MASK, Masker};
 
@@ -148,6 +148,29 @@ impl Edit {
         (!edit.steps.is_empty()).then_some(edit)
     }
 
+    /// The edit of our configuration. If it brings secrets into the file, other users must not read that afterwards, and `notes` says so if
+    /// they could before. `has_literals` is whether a new server has literal secrets.
+    pub(super) fn of_config(
+        path: &Path,
+        source: &Source,
+        after: &Text,
+        paths: Vec<Vec<String>>,
+        has_literals: bool,
+        notes: &mut Vec<String>,
+    ) -> Option<Self> {
+        let mut edit = Self::new(None, path, Syntax::Json, source, after, paths)?;
+        let known = secrets::places(source.text.node());
+        let now = secrets::places(after.node());
+        edit.is_private = has_literals || now.iter().any(|place| !known.contains(place));
+        if edit.is_private && is_open_to_others(path) {
+            notes.push(format!(
+                "other users could read {}; it gets secrets, so only you can read it from now on",
+                path.display()
+            ));
+        }
+        Some(edit)
+    }
+
     /// The removal of the file in place of the edit.
     pub(super) fn removing(self) -> Self {
         let [before, _] = self.shown;
@@ -185,4 +208,16 @@ impl Edit {
         let [before, after] = &self.shown;
         without_tokens(&masker.mask(&unified_diff(before, after)))
     }
+}
+
+#[cfg(unix)]
+fn is_open_to_others(path: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o077 != 0)
+}
+
+/// On other systems the user's own directories are private.
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
 }

@@ -14,8 +14,8 @@ pub(super) const META_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "exec
 /// The switch by which Codex shows a server's tools without its own tool search.
 const DIRECT_NAMESPACES: [&str; 3] = ["features", "code_mode", "direct_only_tool_namespaces"];
 
-/// Gemini CLI's list of the servers that it starts.
-const GEMINI_ALLOWED: [&str; 2] = ["mcp", "allowed"];
+/// Gemini CLI's lists of the servers that it starts: the current one, and the one of old versions.
+pub(super) const GEMINI_ALLOWED: [&[&str]; 2] = [&["mcp", "allowed"], &["allowMCPServers"]];
 
 /// The key for Codex's question before a call.
 const APPROVAL: &str = "default_tools_approval_mode";
@@ -211,12 +211,13 @@ pub(super) fn write(
 
 /// Adds our entry to the client's lists of permitted servers, if it has any.
 fn admit(text: &mut Text, location: &ConfigLocation, name: &str) -> Result<(), TextError> {
-    if location.client == Client::GeminiCli
-        && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
-        && !allowed.contains(&Node::text(name))
-    {
-        let allowed = allowed.iter().cloned().chain([Node::text(name)]).collect();
-        text.set(&gemini_allowed(), &Node::List(allowed))?;
+    for list in gemini_allowed(location) {
+        if let Some(Node::List(allowed)) = text.node().at(&list)
+            && !allowed.contains(&Node::text(name))
+        {
+            let allowed = allowed.iter().cloned().chain([Node::text(name)]).collect();
+            text.set(&list, &Node::List(allowed))?;
+        }
     }
     if let Some(preset) = zed_preset(text.node(), location, name) {
         let tools = Node::map(META_TOOLS.map(|tool| (tool, Node::Flag(true))));
@@ -225,8 +226,13 @@ fn admit(text: &mut Text, location: &ConfigLocation, name: &str) -> Result<(), T
     Ok(())
 }
 
-fn gemini_allowed() -> Vec<String> {
-    GEMINI_ALLOWED.map(str::to_owned).to_vec()
+/// The paths of the lists of the servers that Gemini CLI starts.
+fn gemini_allowed(location: &ConfigLocation) -> Vec<Vec<String>> {
+    let lists = GEMINI_ALLOWED.iter();
+    let lists = lists.filter(|_| location.client == Client::GeminiCli);
+    lists
+        .map(|keys| keys.iter().map(|key| (*key).to_owned()).collect())
+        .collect()
 }
 
 /// The path of the tool settings in Zed's default profile, if that profile does not enable all tools.
@@ -293,13 +299,14 @@ pub(super) fn remove(
     if let Some(preset) = zed_preset(text.node(), location, name) {
         text.remove(&preset)?;
     }
-    if location.client == Client::GeminiCli
-        && let Some(Node::List(allowed)) = text.node().at(&GEMINI_ALLOWED)
-        && allowed.contains(&Node::text(name))
-    {
-        let rest = allowed.iter().filter(|known| **known != Node::text(name));
-        let rest = rest.cloned().collect();
-        text.set(&gemini_allowed(), &Node::List(rest))?;
+    for list in gemini_allowed(location) {
+        if let Some(Node::List(allowed)) = text.node().at(&list)
+            && allowed.contains(&Node::text(name))
+        {
+            let rest = allowed.iter().filter(|known| **known != Node::text(name));
+            let rest = rest.cloned().collect();
+            text.set(&list, &Node::List(rest))?;
+        }
     }
     if location.client == Client::Codex
         && let Some(namespaces) = text.node().at(&DIRECT_NAMESPACES).map(Node::items)
@@ -329,9 +336,7 @@ pub(super) fn remove(
 pub(super) fn paths(settings: &Node, location: &ConfigLocation, name: &str) -> Vec<Vec<String>> {
     let mut paths = vec![location.path_of(name)];
     paths.extend(zed_preset(settings, location, name));
-    if location.client == Client::GeminiCli {
-        paths.push(gemini_allowed());
-    }
+    paths.extend(gemini_allowed(location));
     if location.client == Client::Codex {
         paths.push(direct_namespaces());
     }

@@ -153,7 +153,11 @@ impl Plan {
         paths.extend(change(&mut text).map_err(failed)?);
         paths.sort();
         paths.dedup();
-        let edit = Edit::new(client, path, syntax, &source, &text, paths);
+        let is_private = at.is_some_and(|at| self.edits[at].is_private);
+        let edit = Edit::new(client, path, syntax, &source, &text, paths).map(|edit| Edit {
+            is_private: edit.is_private || is_private,
+            ..edit
+        });
         match (at, edit) {
             (Some(at), Some(edit)) => self.edits[at] = edit,
             // A server is added here before it is removed from its client.

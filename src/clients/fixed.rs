@@ -6,6 +6,10 @@ use super::cache::FileCache;
 use super::model::{Entry, Fixed, Found, Survey, Target, Unmovable};
 use super::{Client, Node, Surroundings};
 
+/// The servers that Claude Code does not run, and the only ones that it does.
+const DENIED: &str = "deniedMcpServers";
+const ALLOWED: &str = "allowedMcpServers";
+
 const CONNECTOR: &str = "is a connector of the claude.ai account, which is set up there";
 const PLUGIN: &str = "comes with a plugin, and goes with it";
 const BUNDLE: &str = "is a bundle (`.mcpb`), which the client installs and starts itself";
@@ -170,24 +174,38 @@ pub(super) fn blocked(
         let Some(node) = cache.json(&path) else {
             continue;
         };
-        let matches = |list: &Node| {
-            let mut rules = list.items().iter();
-            !matches!(list, Node::List(_) | Node::Null)
-                || rules.any(|rule| is_meant(rule, &found.name, entry) || is_unclear(rule))
-        };
-        if node.get("deniedMcpServers").is_some_and(matches) {
-            return Some(Unmovable::Denied(path));
-        }
-        let allowed = node.get("allowedMcpServers").filter(|list| match list {
-            Node::Null => false,
-            Node::List(_) => editable != Some(path.as_path()),
-            _ => true,
-        });
-        if allowed.is_some_and(|list| !is_permitted(list, &found.name, entry)) {
-            return Some(Unmovable::NotAllowed(path));
+        match policy(&node, &found.name, entry, editable == Some(path.as_path())) {
+            Some(DENIED) => return Some(Unmovable::Denied(path)),
+            Some(_) => return Some(Unmovable::NotAllowed(path)),
+            None => {}
         }
     }
     None
+}
+
+/// The list in Claude Code's `settings` that keeps a server from running. The list of permitted servers is ignored if it `is_editable`.
+pub(super) fn policy(
+    settings: &Node,
+    name: &str,
+    entry: &Entry,
+    is_editable: bool,
+) -> Option<&'static str> {
+    let matches = |list: &Node| {
+        let mut rules = list.items().iter();
+        !matches!(list, Node::List(_) | Node::Null)
+            || rules.any(|rule| is_meant(rule, name, entry) || is_unclear(rule))
+    };
+    if settings.get(DENIED).is_some_and(matches) {
+        return Some(DENIED);
+    }
+    let allowed = settings.get(ALLOWED).filter(|list| match list {
+        Node::Null => false,
+        Node::List(_) => !is_editable,
+        _ => true,
+    });
+    allowed
+        .is_some_and(|list| !is_permitted(list, name, entry))
+        .then_some(ALLOWED)
 }
 
 /// Whether a list of permitted servers contains a server. If the list has commands or URLs, a name alone does not

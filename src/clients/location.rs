@@ -312,10 +312,11 @@ impl Surroundings {
             .unwrap_or_else(|| self.home.join(".claude"))
     }
 
-    /// The files of an administrator's settings for Claude Code.
+    /// The files of an administrator's settings for Claude Code, and its copy of those that come from a server.
     pub(super) fn managed_settings(&self) -> Vec<PathBuf> {
+        let copy = self.claude_directory().join("remote-settings.json");
         let Some(managed) = &self.managed else {
-            return Vec::new();
+            return vec![copy];
         };
         let parts = std::fs::read_dir(managed.join("managed-settings.d"));
         let parts = parts.into_iter().flatten().flatten();
@@ -323,6 +324,7 @@ impl Surroundings {
         files.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
         files.sort();
         files.insert(0, managed.join("managed-settings.json"));
+        files.push(copy);
         files
     }
 

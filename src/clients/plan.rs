@@ -250,13 +250,14 @@ impl Plan {
             of_servers.own = own.literals;
             of_servers.staying = secrets::places(text.node());
         }
-        edits.extend(Edit::new(
-            None,
+        let mut of_config = Vec::new();
+        edits.extend(Edit::of_config(
             config_file,
-            Syntax::Json,
             &config,
             &text,
             steps,
+            !of_servers.literals.is_empty(),
+            &mut of_config,
         ));
         edits.extend(of_file);
         let mut warnings = Vec::new();
@@ -286,6 +287,7 @@ impl Plan {
         let masker = Masker::new(of_entries.chain(of_files).chain(stored));
         warnings.splice(0..0, approval::warning(&items));
         warnings.splice(0..0, mended.iter().map(astray::note));
+        warnings.extend(of_config);
         warnings.extend(shared.notes);
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {

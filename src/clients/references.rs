@@ -107,6 +107,11 @@ pub(super) fn translate(client: Client, text: &str, role: Role) -> Result<String
     Ok(out)
 }
 
+/// A text without references, in our syntax.
+pub(super) fn literal(text: &str) -> String {
+    text.replace("${", "$${")
+}
+
 /// The names of the variables in a text in our syntax.
 pub(super) fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();

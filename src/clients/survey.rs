@@ -78,7 +78,8 @@ impl Survey {
             let named = named.map(Node::members).unwrap_or_default();
             // Most of them may be gone.
             let named = named.into_iter().map(|(key, _)| PathBuf::from(key));
-            projects.extend(named.filter(|directory| directory.is_dir()));
+            projects
+                .extend(named.filter(|directory| directory.is_absolute() && directory.is_dir()));
         }
         projects.extend(trusted_folders(around, cache));
         projects.sort();
@@ -146,7 +147,8 @@ impl Survey {
                 .get(&location.client.user_location(around).path)
                 .map(|source| source.text.node());
             let approval = approval::of(&location, name, user, around, cache);
-            if (is_switched_off(&location, name, text.node(), cache) || approval != Approval::Given)
+            if (is_switched_off(&location, name, text.node(), around, cache)
+                || approval != Approval::Given)
                 && let Ok(entry) = &mut entry
             {
                 entry.is_disabled = true;
@@ -166,6 +168,19 @@ impl Survey {
                 });
             }
             let is_mcpzip = entry.as_ref().is_ok_and(Entry::is_mcpzip);
+            // No session is in a relative directory, and mcpzip could not know which one is meant.
+            if location.scope == Scope::Local
+                && !is_mcpzip
+                && let Some(project) = location
+                    .project
+                    .as_deref()
+                    .filter(|path| path.is_relative())
+            {
+                entry = Err(Unmovable::Relative {
+                    key: "project".to_owned(),
+                    path: project.display().to_string(),
+                });
+            }
             let mut found = Found {
                 location: location.clone(),
                 name: name.to_owned(),
@@ -195,16 +210,18 @@ fn trusted_folders(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
 }
 
 /// Whether a list outside of the server's entry keeps the client from starting it.
-fn is_switched_off(location: &ConfigLocation, name: &str, node: &Node, cache: &FileCache) -> bool {
+fn is_switched_off(
+    location: &ConfigLocation,
+    name: &str,
+    node: &Node,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> bool {
     // A list that is not understood may be about it.
     let may_have = |node: Option<&Node>| node.is_some_and(|list| list.names(name) != Some(false));
     match location.client {
         Client::GeminiCli => {
-            let allowed = node
-                .at(&["mcp", "allowed"])
-                .filter(|allowed| **allowed != Node::Null);
-            may_have(node.at(&["mcp", "excluded"]))
-                || allowed.is_some_and(|allowed| allowed.names(name) != Some(true))
+            rules::is_kept_out(node, name) || rules::is_disabled_at_gemini(name, around, cache)
         }
         Client::ClaudeCode if location.scope == Scope::Local => {
             let project = location

@@ -289,7 +289,8 @@ impl Import {
         secrets.extend(servers.stored().secrets());
         // A secret is stored before an entry refers to it.
         let mut edits = Vec::from_iter(servers.edit_of_secrets(config_file)?);
-        let edit = Edit::new(None, config_file, Syntax::Json, &source, &text, paths);
+        let has_literals = !of_servers.literals.is_empty();
+        let edit = Edit::of_config(config_file, &source, &text, paths, has_literals, &mut notes);
         edits.extend(edit);
         Ok(Self {
             items,

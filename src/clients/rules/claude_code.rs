@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::super::cache::FileCache;
-use super::super::fixed::plugins;
+use super::super::fixed::{plugins, policy};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};
@@ -58,6 +58,7 @@ pub(super) fn find(
         if let Some(node) = file.open(Syntax::Json, cache, rules) {
             permissions(&node, &file, &mut sources, rules);
             hooks(&node, &file, &mut sources, rules);
+            policies(&node, &file, rules);
         }
     }
     for (project, node) in &projects {
@@ -73,7 +74,8 @@ pub(super) fn find(
 fn directories(projects: &[(&str, &Node)], around: &Surroundings) -> Vec<Settings> {
     let own = around.claude_directory();
     let above = around.directory.iter().flat_map(|here| here.ancestors());
-    let locations = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
+    let named = projects.iter().map(|(key, _)| Path::new(*key));
+    let locations = above.chain(named.filter(|path| path.is_absolute()));
     let mut directories: Vec<Settings> = vec![(own.clone(), None)];
     directories.extend(
         locations
@@ -137,17 +139,44 @@ fn settings_of_project(
         .collect();
     let file = RuleFile {
         path: user,
-        project: Some(Path::new(project)),
+        project: Some(Path::new(project)).filter(|path| path.is_absolute()),
         servers: &elsewhere,
     };
     let off = file.texts(node, &["disabledMcpServers"], rules);
+    let is_known = Path::new(project).is_absolute();
     for found in elsewhere
         .iter()
         .filter(|found| off.contains(&found.name.as_str()))
     {
         let key = format!("projects.{project}.disabledMcpServers");
-        let source = SourceRule::new(user, key, &found.name, RuleKind::Deny);
-        rules.push(source.about(found, Carried::NotIn(project.into())));
+        let (text, kind, carried) = match is_known {
+            true => (
+                found.name.clone(),
+                RuleKind::Deny,
+                Carried::NotIn(project.into()),
+            ),
+            false => (
+                format!("has `{key}`, which is not the path of a directory"),
+                RuleKind::Unread,
+                Carried::Lost("its project is not known"),
+            ),
+        };
+        rules.push(SourceRule::new(user, key, text, kind).about(found, carried));
+    }
+}
+
+/// Hides the user's servers in a project whose settings keep them from running. Policies of the user, of an administrator and of the
+/// current project already keep their servers in the client.
+fn policies(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
+    let Some(project) = file.project else { return };
+    let for_all = file.servers.iter();
+    for found in for_all.filter(|found| found.location.project.is_none()) {
+        let Ok(entry) = &found.entry else { continue };
+        if let Some(key) = policy(node, &found.name, entry, false) {
+            let text = node.get(key).map(Node::to_json).unwrap_or_default();
+            let source = file.source_rule(key, text, RuleKind::Deny);
+            rules.push(source.about(found, Carried::NotIn(project.to_owned())));
+        }
     }
 }
 

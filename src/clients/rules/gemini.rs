@@ -1,6 +1,6 @@
 //! Gemini CLI's rules: `policies/*.toml` of the user, the workspace and the administrator. Tools are named
 //! `mcp_SERVER_TOOL` there, or `SERVER__TOOL` in older versions. The rule with the highest priority applies. Settings exclude tools and
-//! servers by name.
+//! servers by name, and name further policies. A file of its own has the servers that `gemini mcp disable` switched off.
 
 use std::path::PathBuf;
 
@@ -20,6 +20,93 @@ const CONDITIONS: &[&str] = &[
     "toolAnnotations",
 ];
 
+/// A list of servers in settings.
+pub(in super::super) struct ServerList {
+    /// The path of keys to it.
+    pub keys: &'static [&'static str],
+    /// Whether it names the servers that do not run; otherwise it names the only ones that do.
+    excludes: bool,
+}
+
+/// The lists of servers. The last two are the names that old versions had for them.
+pub(in super::super) const SERVER_LISTS: [ServerList; 4] = [
+    ServerList {
+        keys: &["mcp", "excluded"],
+        excludes: true,
+    },
+    ServerList {
+        keys: &["mcp", "allowed"],
+        excludes: false,
+    },
+    ServerList {
+        keys: &["excludeMCPServers"],
+        excludes: true,
+    },
+    ServerList {
+        keys: &["allowMCPServers"],
+        excludes: false,
+    },
+];
+
+impl ServerList {
+    /// Whether `list` keeps the server `name` from running. A list that is not understood does.
+    pub(in super::super) fn keeps_out(&self, list: &Node, name: &str) -> bool {
+        let is_meant = |item: &Node| {
+            item.as_text()
+                .is_none_or(|listed| listed == "*" || folded(listed) == folded(name))
+        };
+        match list {
+            Node::Null => false,
+            list if self.excludes => items(list).iter().any(is_meant),
+            list => list.names(name) != Some(true),
+        }
+    }
+
+    /// The reason why a server does not run, with the name of the list.
+    pub(in super::super) fn says(&self, name: &str) -> String {
+        let has = if self.excludes {
+            "has"
+        } else {
+            "does not have"
+        };
+        format!("{has} `{name}`")
+    }
+}
+
+/// Whether the settings keep the server `name` from running.
+pub(in super::super) fn is_kept_out(settings: &Node, name: &str) -> bool {
+    let mut lists = SERVER_LISTS.iter();
+    lists.any(|list| {
+        let node = settings.at(list.keys);
+        node.is_some_and(|node| list.keeps_out(node, name))
+    })
+}
+
+/// The file of the servers that `gemini mcp disable` switched off.
+pub(in super::super) fn switches(around: &Surroundings) -> PathBuf {
+    around.home.join(".gemini/mcp-server-enablement.json")
+}
+
+/// Whether `gemini mcp disable` switched the server `name` off.
+pub(in super::super) fn is_disabled(name: &str, around: &Surroundings, cache: &FileCache) -> bool {
+    let switches = cache.json(&switches(around)).unwrap_or(Node::Null);
+    let is_off = |state: &Node| match state {
+        Node::Null => false,
+        Node::Map(_) => !matches!(
+            state.get("enabled"),
+            None | Some(Node::Null | Node::Flag(true))
+        ),
+        _ => true,
+    };
+    let mut members = switches.members().into_iter();
+    members.any(|(key, state)| folded(key) == folded(name) && is_off(state))
+}
+
+/// A server's name as Gemini CLI compares it.
+fn folded(name: &str) -> String {
+    name.trim().to_lowercase()
+}
+
 pub(super) fn find(
     survey: &Survey,
     servers: &[&Found],
@@ -27,6 +114,17 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
+    let off = RuleFile {
+        path: &switches(around),
+        project: None,
+        servers,
+    };
+    // What it says is read with each server.
+    off.open(Syntax::Json, cache, rules);
+    let mut directories = vec![
+        (around.home.join(".gemini/policies"), None),
+        (around.gemini_system().join("policies"), None),
+    ];
     for (path, project) in settings(survey, around) {
         let file = RuleFile {
             path: &path,
@@ -34,17 +132,35 @@ pub(super) fn find(
             servers,
         };
         excluded(&file, cache, rules);
+        if let Some(node) = file.open(Syntax::Json, cache, &mut Vec::new()) {
+            let base = project.as_deref().unwrap_or(&around.home);
+            for key in ["policyPaths", "adminPolicyPaths"] {
+                let named = file.texts(&node, &[key], rules).into_iter();
+                directories.extend(named.map(|named| {
+                    let path = match named.strip_prefix("~/") {
+                        Some(rest) => around.home.join(rest),
+                        None => base.join(named),
+                    };
+                    (path, project.clone())
+                }));
+            }
+        }
     }
-    let user = (around.home.join(".gemini/policies"), None);
-    let system = (around.gemini_system().join("policies"), None);
-    let workspace = around
-        .directory
-        .as_ref()
-        .map(|here| (here.join(".gemini/policies"), Some(here.clone())))
-        .filter(|(directory, _)| *directory != user.0);
+    let extensions = extensions(around).into_iter();
+    directories.extend(extensions.map(|directory| (directory.join("policies"), None)));
+    let projects = survey.projects.iter();
+    let projects =
+        projects.map(|project| (project.join(".gemini/policies"), Some(project.clone())));
+    let projects: Vec<_> = projects
+        .filter(|(directory, _)| *directory != directories[0].0)
+        .collect();
+    directories.extend(projects);
     let mut policies = Vec::new();
-    for (directory, project) in [user, system].into_iter().chain(workspace) {
-        for path in files(&directory, "toml") {
+    for (directory, project) in directories {
+        let named = [directory.clone()]
+            .into_iter()
+            .filter(|path| path.is_file());
+        for path in files(&directory, "toml").into_iter().chain(named) {
             let file = RuleFile {
                 path: &path,
                 project: project.as_deref(),
@@ -78,7 +194,16 @@ fn permits_mcpzip(policies: &Node) -> bool {
     })
 }
 
-/// The settings files, each with its project.
+/// The directories of the extensions.
+fn extensions(around: &Surroundings) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(around.home.join(".gemini/extensions"));
+    let entries = entries.into_iter().flatten().flatten();
+    let mut directories: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    directories.sort();
+    directories
+}
+
+/// The settings files, each with its project. The manifests of extensions exclude tools, too.
 fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
     let system = around.gemini_system_files().map(|path| (path, None));
@@ -87,48 +212,64 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
         (path, Some(directory.clone()))
     });
     let projects: Vec<_> = projects.filter(|(path, _)| *path != own).collect();
+    let manifests = extensions(around).into_iter();
+    let manifests = manifests.map(|directory| (directory.join("gemini-extension.json"), None));
     [(own, None)]
         .into_iter()
         .chain(system)
         .chain(projects)
+        .chain(manifests)
         .collect()
 }
 
-/// Reads the tools and servers that settings exclude by name.
+/// Reads the tools and servers that settings exclude by name, and the tools that they always ask about.
 fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
     let Some(node) = file.open(Syntax::Json, cache, rules) else {
         return;
     };
-    for keys in [&["tools", "exclude"][..], &["excludeTools"]] {
-        let named = file.texts(&node, keys, rules);
+    for (keys, kind) in [
+        (&["tools", "exclude"][..], RuleKind::Deny),
+        (&["excludeTools"], RuleKind::Deny),
+        (&["tools", "confirmationRequired"], RuleKind::Ask),
+    ] {
+        let written = file.texts(&node, keys, rules);
+        // A tool may be named without its server; it is then left out at each server.
+        let is_bare = |name: &&str| {
+            !name.contains(['(', '*', '?']) && !name.contains("__") && !name.starts_with("mcp_")
+        };
+        let bare: Vec<&str> = written.iter().copied().filter(is_bare).collect();
         // A condition in parentheses may follow the name of a built-in tool.
-        let named = named
-            .into_iter()
+        let named = written
+            .iter()
             .map(|name| name.split('(').next().unwrap_or(name));
         let rule = Node::map([("toolName", Node::texts(named))]);
-        let source = file.source_rule(keys.join("."), rule.to_json(), RuleKind::Deny);
+        let source = file.source_rule(keys.join("."), rule.to_json(), kind);
+        // It applies to mcpzip's three tools, too.
+        let asks_anyway = kind == RuleKind::Ask && tools(&rule, "\u{1}") == ["*"];
         for found in file.servers.iter().filter(|found| source.reaches(found)) {
-            let tools = tools(&rule, &found.name);
-            if !tools.is_empty() {
-                rules.push(source.clone().about(found, Carried::Deny(tools)));
-            }
+            let mut tools = tools(&rule, &found.name);
+            tools.extend(bare.iter().map(|name| (*name).to_owned()));
+            tools.sort();
+            tools.dedup();
+            let carried = match kind {
+                _ if tools.is_empty() => continue,
+                _ if asks_anyway => Carried::Needless,
+                RuleKind::Ask => Carried::Ask(tools),
+                _ => Carried::Deny(tools),
+            };
+            rules.push(source.clone().about(found, carried));
         }
     }
-    for key in ["excluded", "allowed"] {
-        let Some(list) = file.at(&node, &["mcp", key], rules) else {
+    for list in &SERVER_LISTS {
+        let Some(node) = file.at(&node, list.keys, rules) else {
             continue;
         };
-        let source = file.source_rule(format!("mcp.{key}"), list.to_json(), RuleKind::Deny);
+        let source = file.source_rule(list.keys.join("."), node.to_json(), RuleKind::Deny);
         // The lists in the file of a server are read with it.
         let others = file.servers.iter();
         let others = others.filter(|found| file.path != found.location.path);
         for found in others.filter(|found| source.reaches(found)) {
-            // A list that is not understood may be about it.
-            let is_off = match list.names(&found.name) {
-                Some(is_there) => is_there == (key == "excluded"),
-                None => true,
-            };
-            if is_off {
+            if list.keeps_out(node, &found.name) {
                 rules.push(source.clone().about(found, off(file)));
             }
         }

@@ -6,6 +6,8 @@
 //! again after an undo.
 
 mod claude_code;
+mod continue_cli;
+mod cursor_switches;
 mod gemini;
 mod glob;
 mod hooks;
@@ -22,6 +24,9 @@ use super::cache::{FileCache, read_source};
 use super::model::{Approval, Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax};
 
+pub(super) use gemini::{
+    SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
+};
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::is_hidden_at_cursor;
 pub(super) use projects::in_projects;
@@ -245,7 +250,11 @@ fn add_rules(
             others::zed(survey, servers, around, rules);
             others::zed_profiles(survey, servers, around, rules);
         }
-        Client::Cursor => others::cursor(servers, around, cache, rules),
+        Client::Cursor => {
+            others::cursor(survey, servers, around, cache, rules);
+            cursor_switches::find(survey, servers, around, cache, rules);
+        }
+        Client::Continue => continue_cli::find(servers, around, cache, rules),
         Client::Kiro => others::kiro(servers, around, cache, rules),
         Client::VsCode => vs_code::find(survey, servers, around, cache, rules),
         // These clients have no known rules, apart from entries and hooks.
@@ -253,7 +262,6 @@ fn add_rules(
         | Client::Windsurf
         | Client::Cline
         | Client::Roo
-        | Client::Continue
         | Client::CopilotCli
         | Client::LmStudio => {}
     }

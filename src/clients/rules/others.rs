@@ -145,17 +145,17 @@ fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
 
 /// Cursor's rules: `Mcp(server:tool)` in the permissions of its command line agent.
 pub(super) fn cursor(
+    survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
     let user = around.cursor_permissions().map(|path| (path, None));
-    let project = around
-        .directory
-        .as_ref()
-        .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
-    for (path, project) in user.into_iter().chain(project) {
+    let projects = survey.projects.iter();
+    let projects =
+        projects.map(|project| (project.join(".cursor/cli.json"), Some(project.clone())));
+    for (path, project) in user.into_iter().chain(projects) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),

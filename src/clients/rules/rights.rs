@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use super::super::Node;
+use super::super::references::literal;
 use super::{Carried, Rule};
 
 /// The tool rules and projects of an entry of mcpzip.
@@ -32,7 +33,7 @@ impl Rights {
         project: Option<&PathBuf>,
     ) -> Self {
         let within = project
-            .map(|project| project.to_string_lossy().into_owned())
+            .map(|project| literal(&project.to_string_lossy()))
             .into_iter()
             .collect();
         let start = Self {
@@ -56,9 +57,7 @@ impl Rights {
             Carried::Ask(tools) => rights.ask.extend(tools.iter().cloned()),
             Carried::Only(tools) => rights.only = Some(tools.iter().cloned().collect()),
             Carried::NotIn(project) => {
-                rights
-                    .outside
-                    .insert(project.to_string_lossy().into_owned());
+                rights.outside.insert(literal(&project.to_string_lossy()));
             }
             Carried::Needless | Carried::Lost(_) => {}
         }

@@ -8,6 +8,8 @@ use crate::support::command;
 const GIT: &str = r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#;
 const WEB: &str = r#"{"mcpServers": {"web": {"command": "web-mcp"}}}"#;
 const OPENCODE: &str = r#"{"mcp": {"git": {"type": "local", "command": ["git-mcp"]}}}"#;
+const GEMINI_POLICY: &str =
+    "[[rule]]\ntoolName = \"mcp_git_rm\"\ndecision = \"deny\"\npriority = 5\n";
 const OPENCODE_RULE: &str = r#"{"permission": {"git_rm": "deny"}}"#;
 
 /// A client, its file, another file and its content, and a variable that is set.
@@ -55,6 +57,48 @@ const CARRIED: &[(&str, &str, &str, &str, &str)] = &[
         "GEMINI_CLI_SYSTEM_SETTINGS_PATH=admin/company.json",
     ),
     (
+        "cursor",
+        GIT,
+        "known/.cursor/cli.json",
+        r#"{"permissions": {"deny": ["Mcp(git:rm)"]}}"#,
+        "",
+    ),
+    (
+        "gemini-cli",
+        GIT,
+        ".gemini/extensions/guard/policies/a.toml",
+        GEMINI_POLICY,
+        "",
+    ),
+    (
+        "gemini-cli",
+        GIT,
+        ".gemini/extensions/guard/gemini-extension.json",
+        r#"{"name": "guard", "excludeTools": ["mcp_git_rm"]}"#,
+        "",
+    ),
+    (
+        "gemini-cli",
+        r#"{"policyPaths": ["~/elsewhere"], "mcpServers": {"git": {"command": "git-mcp"}}}"#,
+        "elsewhere/a.toml",
+        GEMINI_POLICY,
+        "",
+    ),
+    (
+        "gemini-cli",
+        r#"{"adminPolicyPaths": ["elsewhere/a.policy"], "mcpServers": {"git": {"command": "git-mcp"}}}"#,
+        "elsewhere/a.policy",
+        GEMINI_POLICY,
+        "",
+    ),
+    (
+        "gemini-cli",
+        GIT,
+        "known/.gemini/policies/a.toml",
+        GEMINI_POLICY,
+        "",
+    ),
+    (
         "goose",
         "extensions:\n  git:\n    name: my git\n    type: stdio\n    cmd: git-mcp\n",
         ".config/goose/permission.yaml",
@@ -78,6 +122,9 @@ fn rules_in_every_file_that_a_client_reads_come_over() {
     for (client, content, file, more, variable) in CARRIED {
         let machine = Machine::new();
         machine.put(user_file(client), content);
+        let known = machine.home("known");
+        let known = serde_json::json!({ "projects": { known.to_str().unwrap(): {} } });
+        machine.put(user_file("claude-code"), &known.to_string());
         machine.put(file, more);
         let report = migrate(&machine, variable).code(0).json();
         assert_eq!(

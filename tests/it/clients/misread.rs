@@ -585,8 +585,10 @@ fn a_hook_of_any_client_keeps_the_servers_whose_calls_it_sees() {
 
 #[test]
 fn tools_that_geminis_settings_leave_out_stay_out() {
+    // A name without a server leaves out the tool of each server.
     for excluded in [
-        r#""tools": {"exclude": ["mcp_gh_rm", "write_file"]}"#,
+        r#""tools": {"exclude": ["mcp_gh_rm", "mcp_other_ls"]}"#,
+        r#""tools": {"exclude": ["rm"]}"#,
         r#""excludeTools": ["gh__rm", "run_shell_command(rm)"]"#,
     ] {
         let machine = Machine::new();

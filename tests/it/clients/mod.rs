@@ -18,6 +18,7 @@ mod overlays;
 mod projects;
 mod rules;
 mod sharing;
+mod sources;
 mod staying;
 mod twins;
 mod untrusted;

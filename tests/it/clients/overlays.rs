@@ -62,6 +62,13 @@ const OFF: &[Row] = &[
         r#"{"mcpServers": {"gh": {"command": "x", "disabled": true}}}"#,
     ),
     ("gemini-cli", GH, GEMINI, r#"{"mcp": {"excluded": ["gh"]}}"#),
+    ("gemini-cli", GH, GEMINI, r#"{"excludeMCPServers": ["gh"]}"#),
+    (
+        "gemini-cli",
+        GH,
+        GEMINI,
+        r#"{"allowMCPServers": ["other"]}"#,
+    ),
     (
         "gemini-cli",
         GH,

@@ -1,0 +1,101 @@
+//! The rules of Continue's command line agent: lists of tools in `permissions.yaml`. It names the tools of servers as
+//! the servers do. The first list that has a tool decides, in the order `exclude`, `ask`, `allow`.
+
+use super::super::cache::FileCache;
+use super::super::model::Found;
+use super::super::{Client, Surroundings, Syntax};
+use super::glob::behind;
+use super::{Carried, Rule, RuleFile, RuleKind, plain};
+
+/// Its own tools. A rule that names one of them is only about that.
+const BUILT_IN: &[&str] = &[
+    "AskQuestion",
+    "Bash",
+    "CheckBackgroundJob",
+    "Checklist",
+    "Diff",
+    "Edit",
+    "Event",
+    "Exit",
+    "Fetch",
+    "List",
+    "MultiEdit",
+    "Read",
+    "ReportFailure",
+    "Search",
+    "Skills",
+    "Status",
+    "Subagent",
+    "UploadArtifact",
+    "Write",
+];
+
+pub(super) fn find(
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    let own = Client::Continue.user_location(around).path;
+    let path = own.with_file_name("permissions.yaml");
+    let file = RuleFile {
+        path: &path,
+        project: None,
+        servers,
+    };
+    let Some(node) = file.open(Syntax::Yaml, cache, rules) else {
+        return;
+    };
+    for (list, _) in node.members() {
+        let kind = match list {
+            "exclude" => RuleKind::Deny,
+            "ask" => RuleKind::Ask,
+            // Without a server's name it is not known which one a permitted tool is of.
+            "allow" => continue,
+            other => {
+                file.unclear(other, rules);
+                continue;
+            }
+        };
+        for rule in file.texts(&node, &[list], rules) {
+            for found in servers {
+                if let Some(carried) = carried(rule, kind, &found.name) {
+                    rules.push(file.source_rule(list, rule, kind).about(found, carried));
+                }
+            }
+        }
+    }
+}
+
+/// The outcome of a rule for a server. `None` if it is about a tool of Continue.
+fn carried(rule: &str, kind: RuleKind, server: &str) -> Option<Carried> {
+    let (name, condition) = rule.split_once('(').unwrap_or((rule, ""));
+    let (name, condition) = (name.trim(), condition.trim().trim_end_matches(')').trim());
+    if BUILT_IN.contains(&name) {
+        return None;
+    }
+    let is_about_all = !name.is_empty() && name.chars().all(|c| c == '*');
+    // Its editor extension puts the server's name before the tool's.
+    let prefixes = [
+        format!("mcp__{}__", plain(server)),
+        format!("{}_", plain(server)),
+        format!("{}_", plain(server).to_lowercase()),
+    ];
+    let mut tools = vec![name.to_owned()];
+    tools.extend(prefixes.iter().flat_map(|prefix| behind(name, prefix)));
+    tools.sort();
+    tools.dedup();
+    if is_about_all || tools.iter().any(|tool| tool == "*") {
+        tools = vec!["*".to_owned()];
+    }
+    Some(match kind {
+        _ if name.is_empty() => Carried::UNCLEAR,
+        _ if !matches!(condition, "" | "*") => {
+            Carried::Lost("looks at parameters, which are not carried over")
+        }
+        // It applies to mcpzip's tools, too.
+        RuleKind::Ask if is_about_all => Carried::Needless,
+        RuleKind::Ask => Carried::Ask(tools),
+        _ => Carried::Deny(tools),
+    })
+}

@@ -1,0 +1,167 @@
+//! The servers that `agent mcp disable` of Cursor's command line agent switched off: a list for each project, in
+//! `~/.cursor/projects`. The name of the project's directory there is short for its path.
+
+use std::path::{Path, PathBuf};
+
+use super::super::cache::FileCache;
+use super::super::model::{Found, Survey};
+use super::super::{Node, Surroundings, Syntax};
+use super::{Carried, Rule, RuleFile, RuleKind};
+
+/// The length of a short name; a longer one is cut off, and a hash follows.
+const LONGEST: usize = 84;
+
+/// A list of servers that are off in a project.
+struct List {
+    path: PathBuf,
+    /// The projects that it may be for; none if that is not known.
+    projects: Vec<PathBuf>,
+}
+
+pub(super) fn find(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    // A server of one project comes over disabled in any case.
+    let servers = servers.iter().copied();
+    let servers: Vec<&Found> = servers
+        .filter(|found| found.location.project.is_none())
+        .collect();
+    for list in lists(&survey.projects, around, cache) {
+        let projects = list.projects.iter().map(|project| Some(project.as_path()));
+        let none = list.projects.is_empty().then_some(None);
+        for project in projects.chain(none) {
+            let file = RuleFile {
+                path: &list.path,
+                project,
+                servers: &servers,
+            };
+            let node = match cache.node(&list.path, Syntax::Json) {
+                Ok(None) => continue,
+                Ok(Some(node)) => node,
+                Err(problem) => {
+                    file.unread(problem.to_string(), rules);
+                    continue;
+                }
+            };
+            for found in servers.iter().filter(|found| has(&node, &found.name)) {
+                let name = &found.name;
+                let (text, kind, carried) = match project {
+                    Some(project) => (
+                        name.clone(),
+                        RuleKind::Deny,
+                        Carried::NotIn(project.to_owned()),
+                    ),
+                    None => (
+                        format!("switches `{name}` off in a project, and which one is not known"),
+                        RuleKind::Unread,
+                        Carried::Lost("its project is not known"),
+                    ),
+                };
+                rules.push(
+                    file.source_rule("disabled", text, kind)
+                        .about(found, carried),
+                );
+            }
+        }
+    }
+}
+
+/// Whether a list has the server `name`, or is not understood.
+fn has(list: &Node, name: &str) -> bool {
+    let is_meant = |id: &str| {
+        let of_project = id.strip_prefix("project-");
+        id == name
+            || id.strip_prefix("user-") == Some(name)
+            || of_project.is_some_and(|id| id.ends_with(&format!("-{name}")))
+    };
+    match list {
+        Node::Null => false,
+        Node::List(ids) => ids.iter().any(|id| id.as_text().is_none_or(is_meant)),
+        _ => true,
+    }
+}
+
+/// The existing lists, each with the projects among `known` that it may be for, or the one that Cursor wrote next to it.
+fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<List> {
+    let directories = std::fs::read_dir(around.home.join(".cursor/projects"));
+    let directories = directories.into_iter().flatten().flatten();
+    let mut lists: Vec<List> = directories
+        .map(|entry| entry.path())
+        .filter(|directory| {
+            directory
+                .join("mcp-disabled.json")
+                .symlink_metadata()
+                .is_ok()
+        })
+        .map(|directory| {
+            let name = directory.file_name().unwrap_or_default().to_string_lossy();
+            let trusted = cache.json(&directory.join(".workspace-trusted"));
+            let written = trusted
+                .as_ref()
+                .and_then(|trusted| trusted.get("workspacePath")?.as_text());
+            let written = written.map(PathBuf::from).filter(|path| path.is_absolute());
+            let projects = match written {
+                Some(project) => vec![project],
+                None => {
+                    let known = known.iter().filter(|project| is_short_for(&name, project));
+                    known.cloned().collect()
+                }
+            };
+            List {
+                path: directory.join("mcp-disabled.json"),
+                projects,
+            }
+        })
+        .collect();
+    lists.sort_by(|one, other| one.path.cmp(&other.path));
+    lists
+}
+
+/// Whether `name` is the short name of a project: its letters and digits, with one `-` between them for everything else.
+fn is_short_for(name: &str, project: &Path) -> bool {
+    let real = std::fs::canonicalize(project).unwrap_or_else(|_| project.to_owned());
+    [project, &real].into_iter().any(|path| {
+        let path = path.to_string_lossy();
+        let words = path.split(|c: char| !c.is_ascii_alphanumeric());
+        let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+        let whole = words.join("-");
+        let start = name.get(..LONGEST).filter(|_| whole.len() > LONGEST);
+        name == whole || start.is_some_and(|start| whole.starts_with(start))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_is_found_by_the_short_name_and_has_servers_by_their_ids() {
+        let long = format!("/work/{}", "long/".repeat(30));
+        let cut = format!("work-{}-0123456", "long-".repeat(16).trim_end_matches('-'));
+        for (name, project, is_it) in [
+            ("work-My-app-2", "/work/My.app_2", true),
+            ("work-my-app-2", "/work/My.app_2", false),
+            ("work-My-app", "/work/My.app_2", false),
+            (cut.as_str(), long.as_str(), true),
+        ] {
+            assert_eq!(is_short_for(name, Path::new(project)), is_it, "{name}");
+        }
+        for (list, has_it) in [
+            (r#"["gh"]"#, true),
+            (r#"["user-gh"]"#, true),
+            (r#"["project-0-app-gh"]"#, true),
+            (r#"["github", "plugin-x-gh"]"#, false),
+            ("[]", false),
+            ("null", false),
+            (r#"[{"id": "gh"}]"#, true),
+            (r#"{"gh": true}"#, true),
+        ] {
+            let list = Node::from(&serde_json::from_str::<serde_json::Value>(list).unwrap());
+            assert_eq!(has(&list, "gh"), has_it, "{list:?}");
+        }
+    }
+}
