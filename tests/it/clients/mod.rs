@@ -22,3 +22,4 @@ mod staying;
 mod twins;
 mod untrusted;
 mod unwrapped;
+mod withheld;
