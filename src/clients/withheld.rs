@@ -103,12 +103,7 @@ impl Withheld {
     pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<String> {
         let own = found.location.client;
         // What is switched off can be called nowhere.
-        let is_on = |found: &Found| {
-            found
-                .entry
-                .as_ref()
-                .map_or(true, |entry| !entry.is_disabled)
-        };
+        let is_on = |found: &Found| !found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
         // A list of a client's own servers would keep all others in theirs, so those that moved before count.
         let running = self.running.iter();
         let running = running.map(|client| (client, true));
@@ -139,7 +134,7 @@ impl Withheld {
             }
         };
         Some(format!(
-            "{} could call {what} through mcpzip, where `{}` in {} would not hold: {}; `--drop-rules` moves it all the same",
+            "{} could call {what} through mcpzip, where `{}` in {} would not hold: {}; `mcpzip migrate --drop-rules` moves it all the same",
             rule.client.title(),
             rule.key,
             rule.path.display(),
@@ -220,9 +215,20 @@ fn rules_of(
     let own: Vec<(&Found, Option<Entry>)> =
         own.map(|found| (found, entry_of(found, survey))).collect();
     let node = |found: &Found| found.entry.as_ref().ok().map(Entry::to_node);
-    let is_same = |one: &Option<Node>, other: &Option<Entry>| match (one, other) {
+    let is_same = |one: Option<&Node>, other: Option<&Entry>| match (one, other) {
         (Some(one), Some(other)) => servers.is_same_program(one, &other.to_node()),
         _ => false,
+    };
+    // What the client runs itself is not withheld.
+    let is_run = |node: Option<&Node>| {
+        let mut run = own.iter().filter(|(found, _)| {
+            let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);
+            is_on && found.location.project.is_none()
+        });
+        run.any(|(_, entry)| {
+            let both = node.zip(entry.as_ref());
+            both.is_some_and(|(node, entry)| servers.is_equal(node, &entry.to_node()))
+        })
     };
     let mut rules = rules::elsewhere(client, others, survey, around, &cache);
     rules.retain(|rule| {
@@ -232,17 +238,10 @@ fn rules_of(
             found.name == rule.server
                 && about.is_some()
                 && entry.is_some()
-                && !is_same(&about, entry)
+                && !is_same(about.as_ref(), entry.as_ref())
         });
-        let is_run = own.iter().any(|(found, entry)| {
-            let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);
-            let is_equal = about
-                .as_ref()
-                .zip(entry.as_ref())
-                .is_some_and(|(about, entry)| servers.is_equal(about, &entry.to_node()));
-            is_on && is_equal && found.location.project.is_none()
-        });
-        !(is_other_program && rules::is_named(rule) || is_run && withholds_all(rule))
+        !(is_other_program && rules::is_named(rule)
+            || withholds_all(rule) && is_run(about.as_ref()))
     });
     // Those of its own that a list withholds.
     let withheld = own.iter().filter(|(found, _)| match &found.entry {
@@ -259,15 +258,13 @@ fn rules_of(
             Some(found)
         })
         .collect();
-    let own: Vec<&Found> = withheld.iter().collect();
-    for rule in rules::elsewhere(client, &own, survey, around, &cache) {
-        let own = own
-            .iter()
-            .find(|found| rule.is_about(found))
-            .filter(|_| withholds_all(&rule));
-        let Some(own) = own else { continue };
-        for other in others {
-            if is_same(&node(other), &own.entry.as_ref().ok().cloned()) {
+    let withheld: Vec<&Found> = withheld.iter().collect();
+    for rule in rules::elsewhere(client, &withheld, survey, around, &cache) {
+        let known = withheld.iter().find(|found| rule.is_about(found));
+        let known = known.and_then(|found| found.entry.as_ref().ok());
+        for other in others.iter().filter(|_| withholds_all(&rule)) {
+            let other_node = node(other);
+            if is_same(other_node.as_ref(), known) && !is_run(other_node.as_ref()) {
                 rules.push(Rule {
                     server: other.name.clone(),
                     location: other.location.clone(),
