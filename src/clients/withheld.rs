@@ -110,7 +110,7 @@ impl Withheld {
         let expected = self.expected.difference(&self.running);
         let clients = running.chain(expected.map(|client| (client, false)));
         let clients = clients.filter(|(client, _)| **client != own);
-        let mut of_others = clients.flat_map(|(client, is_running)| {
+        let mut of_others = clients.flat_map(move |(client, is_running)| {
             let rules = self.about(*client, found);
             rules.filter(move |rule| is_kept_apart(rule) && (is_running || !permits_others(rule)))
         });
@@ -144,7 +144,7 @@ impl Withheld {
 
     /// The rules of the clients that run mcpzip about servers, each with the server's name behind it; `placed` are the moving ones.
     pub(super) fn rules<'w>(&'w self, placed: &'w [(&Found, String)]) -> Vec<(&'w str, &'w Rule)> {
-        let placed = placed.iter().flat_map(|(found, name)| {
+        let placed = placed.iter().flat_map(move |(found, name)| {
             let clients = self.running.iter();
             let clients = clients.filter(move |client| **client != found.location.client);
             let rules = clients.flat_map(move |client| self.about(*client, found));
