@@ -46,6 +46,7 @@ mod survey;
 mod tests;
 mod text;
 mod warnings;
+mod withheld;
 
 use std::path::PathBuf;
 

@@ -9,14 +9,16 @@ use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
 use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
-use super::sharing::Staying;
+use super::sharing::Ruled;
 use super::stored::{Destination, Stored};
 
 use super::warnings::rules_of;
+use super::withheld::{Withheld, becomes_limit};
 use super::{
-    Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax, Verdict,
+    Carried, Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax,
+    Verdict,
 };
-use super::{approval, astray, barrier, secrets, warnings};
+use super::{approval, astray, barrier, secrets, warnings, withheld};
 use crate::secret::{Masker, Secret};
 use crate::text::chain;
 
@@ -171,6 +173,10 @@ impl Plan {
                     .contains(&(found.location.path.clone(), found.name.clone()))
         };
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
+        let expected = survey.found.iter().filter(is_meant);
+        let expected = expected.filter(|found| found.entry.is_ok() && !found.is_mcpzip);
+        let expected = expected.map(|found| found.location.client).collect();
+        let mut withheld = Withheld::of(survey, expected, &servers, config_file, launch, around);
         for found in survey.found.iter().filter(is_meant) {
             let mut notes = Vec::new();
             let client = found.location.client;
@@ -187,11 +193,16 @@ impl Plan {
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
                 .or_else(|| astray::elsewhere(client, survey, config_file))
                 .or_else(|| guarded_elsewhere(found, survey, choice, &servers, &mut blocking))
-            {
+                .or_else(|| {
+                    withheld
+                        .reason(found, &moving)
+                        .filter(|_| !choice.drop_rules)
+                }) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
                     moving.push(found);
+                    withheld.start(client);
                     notes.extend(entry.notes.iter().cloned());
                     let rights =
                         Rights::of(rules_of(survey, found), found.location.project.as_ref());
@@ -230,7 +241,11 @@ impl Plan {
         if choice.scopes.is_empty() && choice.only.is_empty() {
             items.extend(survey.fixed.iter().map(Item::of));
         }
-        let shared = servers.share_rules(&staying(survey, &moving), &placed);
+        let elsewhere = withheld.rules(&placed);
+        let (limits, given_up): (Vec<_>, Vec<_>) = elsewhere
+            .into_iter()
+            .partition(|(_, rule)| becomes_limit(rule));
+        let shared = servers.share_rules(&ruled(survey, &placed), &placed, &limits);
         let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
             variables: servers.variables(),
@@ -289,6 +304,7 @@ impl Plan {
         warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(of_config);
         warnings.extend(shared.notes);
+        warnings.extend(withheld::given_up(&given_up));
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
             let (title, barrier) = (client.title(), barrier.as_ref()?);
@@ -298,7 +314,11 @@ impl Plan {
         });
         warnings.splice(0..0, barred);
         let mut tightened = warnings::tightened(survey, &placed, config.text.node());
-        tightened.extend(shared.limits);
+        for limit in shared.limits {
+            if !tightened.contains(&limit) {
+                tightened.push(limit);
+            }
+        }
         Ok(Self {
             items,
             edits,
@@ -381,10 +401,9 @@ fn stays(
     Some(reason)
 }
 
-/// The servers that stay in their clients, with the rules about them: those clients can call an equal server through mcpzip.
-fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
-    let stays = |found: &&Found| !found.is_mcpzip && !moving.iter().any(|it| it.is(found));
-    let found = survey.found.iter().filter(stays);
+/// The servers of clients with the rules about them: a client can call a server that is equal to one of its own through mcpzip.
+fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> Vec<Ruled<'s>> {
+    let found = survey.found.iter().filter(|found| !found.is_mcpzip);
     let found = found.map(|found| (found, found.location.client.title().to_owned()));
     let elsewhere = survey.in_projects.iter().filter(|found| !found.is_mcpzip);
     let elsewhere = elsewhere.map(|found| {
@@ -394,9 +413,14 @@ fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
     });
     found
         .chain(elsewhere)
-        .map(|(found, client)| Staying {
+        .map(|(found, title)| Ruled {
             name: &found.name,
-            client,
+            client: found.location.client,
+            title,
+            placed: placed
+                .iter()
+                .find(|(moved, _)| moved.is(found))
+                .map(|(_, name)| name.as_str()),
             entry: found.entry.as_ref().ok().map(Entry::to_node),
             rights: Rights::of(rules_of(survey, found), None),
         })
@@ -421,7 +445,13 @@ fn guarded_elsewhere(
     let all = survey.found.iter().chain(&survey.in_projects);
     let equal = all.filter(is_equal);
     let mut rules = equal.flat_map(|other| rules_of(survey, other));
-    let rule = rules.find(|rule| rule.is_blocking() || rule.is_unknown())?;
+    // A server of one project alone cannot be hidden there.
+    let (client, own) = (found.location.client, &found.location.project);
+    let is_hidden = |rule: &Rule| match (&rule.carried, own) {
+        (Carried::NotIn(project), Some(own)) => rule.client != client && own.starts_with(project),
+        _ => false,
+    };
+    let rule = rules.find(|rule| rule.is_blocking() || rule.is_unknown() || is_hidden(rule))?;
     if choice.drop_rules {
         return None;
     }

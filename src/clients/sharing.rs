@@ -4,15 +4,19 @@ use std::path::Path;
 
 use super::rules::Rights;
 use super::servers::{Servers, plain};
-use super::{Found, Node};
+use super::{Client, Found, Node, Rule};
 use crate::config::{address_of, program_name, program_of, without_versions};
 
-/// A server that stays in its client.
-pub(super) struct Staying<'s> {
+/// A server of a client.
+pub(super) struct Ruled<'s> {
     /// Its name there.
     pub name: &'s str,
+    /// The client.
+    pub client: Client,
     /// The client's title, with the project that it is limited to if the migration leaves that alone.
-    pub client: String,
+    pub title: String,
+    /// Its name in mcpzip, if it moves.
+    pub placed: Option<&'s str>,
     /// Its entry; `None` if that cannot be converted.
     pub entry: Option<Node>,
     /// The rules about it that can be carried over.
@@ -49,17 +53,23 @@ impl Sharing {
         }
     }
 
-    /// Takes over the rules of a server that runs the same program. `allow` is only taken from an equal one.
-    fn take(&mut self, rights: &Rights, is_equal: bool, server: String) {
-        let joined = match is_equal {
+    /// Takes over the rules of a server that runs the same program. `allow` is only taken from an equal one. With `hides`, the server is
+    /// hidden in the same projects.
+    fn take(&mut self, rights: &Rights, (is_equal, hides): (bool, bool), server: String) {
+        let mut joined = match is_equal {
             true => self.joined.with_tools_of(rights),
             false => self.joined.with_tools_of(&rights.without_allow()),
         };
-        if !is_equal {
+        if hides {
+            joined = joined.hidden_with(rights);
+        }
+        if !is_equal && !self.unlike.iter().any(|(known, _)| *known == server) {
             self.unlike.push((server.clone(), rights.clone()));
         }
         if joined != self.joined {
-            self.causes.push(server);
+            if !self.causes.contains(&server) {
+                self.causes.push(server);
+            }
             self.joined = joined;
         }
     }
@@ -89,13 +99,18 @@ impl Servers {
     /// Gives servers with different names that run the same program or URL the tool rules of each other, if one of them is new. As for
     /// `trust`, variables, headers, versions and the directory do not make it another one, nor does a secret. But an `allow` reaches only
     /// entries that are equal in all of these: a list for an entry that other arguments or variables limit is not about an unlimited one.
-    /// A server that was `placed` also gets the rules about one that stays in its client, which can call it here.
+    /// A server also gets the rules of clients about one that is `ruled` and moves, and one that was `placed` those about one that stays
+    /// in its client, which can call it here: their rules for tools, and the projects in which they are hidden. Another way to run the
+    /// program that the same client shows in such a project is not hidden. `withheld` are the rules of clients about servers that they do
+    /// not have themselves.
     pub(super) fn share_rules(
         &mut self,
-        staying: &[Staying<'_>],
+        ruled: &[Ruled<'_>],
         placed: &[(&Found, String)],
+        withheld: &[(&str, &Rule)],
     ) -> Shared {
         let mut shared = Shared::default();
+        self.withhold(withheld, &mut shared);
         let before = self.all.clone();
         for (at, (name, node)) in before.iter().enumerate() {
             let mut sharing = Sharing::new(node);
@@ -103,12 +118,18 @@ impl Servers {
                 let is_new = self.new.contains(name) || self.new.contains(other_name);
                 if other != at && is_new && self.is_same_program(node, there) {
                     let is_equal = self.is_equal(node, there);
-                    sharing.take(&Rights::read(there), is_equal, format!("`{other_name}`"));
+                    let ways = (is_equal, is_equal);
+                    sharing.take(&Rights::read(there), ways, format!("`{other_name}`"));
                 }
             }
-            let names = placed.iter().filter(|(_, placed)| placed == name);
-            let names: Vec<&str> = names.map(|(found, _)| found.name.as_str()).collect();
-            for other in staying.iter().filter(|_| !names.is_empty()) {
+            let here = placed.iter().filter(|(_, placed)| placed == name);
+            let here: Vec<&Found> = here.map(|(found, _)| *found).collect();
+            let names: Vec<&str> = here.iter().map(|found| found.name.as_str()).collect();
+            let reaches = |other: &&Ruled<'_>| match other.placed {
+                Some(placed) => placed != name,
+                None => !here.is_empty(),
+            };
+            for other in ruled.iter().filter(reaches) {
                 let (is_same, is_equal) = match &other.entry {
                     Some(there) => (
                         self.is_same_program(node, there),
@@ -121,8 +142,13 @@ impl Servers {
                     }
                 };
                 if is_same {
-                    let server = format!("`{}` of {}", other.name, other.client);
-                    sharing.take(&other.rights, is_equal, server);
+                    let server = match other.placed {
+                        Some(placed) => format!("`{placed}`"),
+                        None => format!("`{}` of {}", other.name, other.title),
+                    };
+                    let mut here = here.iter();
+                    let is_shown = here.any(|found| found.location.client == other.client);
+                    sharing.take(&other.rights, (is_equal, is_equal || !is_shown), server);
                 }
             }
             if sharing.joined != sharing.before {
@@ -134,6 +160,39 @@ impl Servers {
         shared.notes.extend(self.unlike_namesakes());
         shared.notes.extend(self.twice());
         shared
+    }
+
+    /// Limits servers, and those of the same program, as clients would that do not have them.
+    fn withhold(&mut self, withheld: &[(&str, &Rule)], shared: &mut Shared) {
+        let before = self.all.clone();
+        for (about, rule) in withheld {
+            let there = before.iter().find(|(name, _)| name == about);
+            let Some((_, there)) = there else { continue };
+            let rights = Rights::of(std::iter::once(*rule), None);
+            for (at, (name, node)) in before.iter().enumerate() {
+                let is_it = name == about;
+                if !is_it && !self.is_same_program(node, there) {
+                    continue;
+                }
+                let known = Rights::read(&self.all[at].1);
+                let mut sharing = Sharing::new(&self.all[at].1);
+                let is_equal = is_it || self.is_equal(node, there);
+                sharing.take(&rights, (is_equal, true), String::new());
+                if sharing.joined == known {
+                    continue;
+                }
+                self.all[at].1 = sharing.joined.write(&self.all[at].1);
+                self.changed.insert(name.clone());
+                let limits = sharing.joined.limits_beyond(&known);
+                let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
+                shared.limits.push(format!(
+                    "`{name}` {} for all clients, because of {}'s `{}`",
+                    limits.join(" and "),
+                    rule.client.title(),
+                    rule.key.rsplit('.').next().unwrap_or(&rule.key)
+                ));
+            }
+        }
     }
 
     /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
@@ -152,7 +211,7 @@ impl Servers {
 
     /// Whether two entries run the same program or URL in the same way. Versions, the directory, and a secret of which it is not known
     /// whether it is another one do not count.
-    fn is_equal(&self, one: &Node, other: &Node) -> bool {
+    pub(super) fn is_equal(&self, one: &Node, other: &Node) -> bool {
         [false, true].into_iter().any(|resolves| {
             let (one, other) = (self.way(one, resolves), self.way(other, resolves));
             let difference = self.stored().difference(&one, &other);

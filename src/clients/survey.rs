@@ -18,7 +18,6 @@ impl Survey {
         let mut survey = Self {
             found: Vec::new(),
             rules: Vec::new(),
-            elsewhere: Vec::new(),
             fixed: Vec::new(),
             projects: Vec::new(),
             in_projects: Vec::new(),
@@ -52,7 +51,6 @@ impl Survey {
         survey.in_projects = rules::in_projects(&survey, clients, around, &cache);
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
-        survey.elsewhere = rules::elsewhere(&survey, clients, around, &cache);
         for (path, problem) in cache.unreadable() {
             if !survey.unreadable.iter().any(|(known, _)| *known == path) {
                 survey.unreadable.push((path, problem));

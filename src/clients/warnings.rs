@@ -2,43 +2,9 @@
 
 use std::path::Path;
 
-use super::model::Unmovable;
 use super::rules::Rights;
 use super::servers::{SERVERS, Servers};
 use super::{Carried, Client, Found, Node, Rule, Scope, Surroundings, Survey, desktop};
-
-/// Warns of servers that `clients` get through mcpzip although a rule or a policy there names them.
-fn elsewhere(survey: &Survey, moving: &[&Found], clients: &[Client]) -> Vec<String> {
-    let moved = |name: &str, client: Client| {
-        let mut moving = moving.iter();
-        let is_other = |found: &&&Found| found.location.client != client && found.name == name;
-        clients.contains(&client) && moving.any(|found| is_other(&found))
-    };
-    let rules = survey.elsewhere.iter();
-    let rules = rules.filter(|rule| moved(&rule.server, rule.client));
-    let rules = rules.map(|rule| {
-        let path = rule.path.display();
-        let why = format!("`{}` in {path} does not hold: {}", rule.key, rule.text);
-        (&rule.server, rule.client, why)
-    });
-    let blocked = survey.found.iter().filter_map(|found| {
-        let client = found.location.client;
-        let reason = found.entry.as_ref().err()?;
-        let is_blocked = matches!(reason, Unmovable::Denied(_) | Unmovable::NotAllowed(_))
-            && moved(&found.name, client);
-        is_blocked.then(|| (&found.name, client, format!("it {reason}")))
-    });
-    let texts = rules.chain(blocked).map(|(server, client, why)| {
-        let client = client.title();
-        format!(
-            "{client} can call `{server}` of another client through mcpzip, where {why}; `projects` and `tools` of its entry at mcpzip limit it for all clients"
-        )
-    });
-    texts
-        .collect::<std::collections::BTreeSet<_>>()
-        .into_iter()
-        .collect()
-}
 
 /// The warnings for the user before they agree.
 pub(super) fn of(
@@ -71,7 +37,6 @@ pub(super) fn of(
     );
     clients.sort();
     clients.dedup();
-    warnings.extend(elsewhere(survey, moving, &clients));
     let asks = carried
         .iter()
         .any(|rule| matches!(rule.carried, Carried::Ask(_)));

@@ -237,7 +237,7 @@ impl Import {
             secrets.extend(server.secrets());
             items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
         }
-        let shared = servers.share_rules(&[], &[]);
+        let shared = servers.share_rules(&[], &[], &[]);
         notes.extend(shared.limits);
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;

@@ -25,8 +25,6 @@ pub(crate) struct Survey {
     pub found: Vec<Found>,
     /// The rules about single servers or tools, inside and outside of entries.
     pub rules: Vec<Rule>,
-    /// The rules of clients that name servers of other clients only; the client is the one with the rule.
-    pub elsewhere: Vec<Rule>,
     /// The servers that are in no editable list.
     pub fixed: Vec<Fixed>,
     /// The directories of the projects that clients' files name, and of the current one down to the current directory.

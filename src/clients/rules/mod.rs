@@ -20,9 +20,11 @@ mod vs_code;
 
 use std::path::{Path, PathBuf};
 
+use regex::Regex;
+
 use super::cache::{FileCache, read_source};
 use super::model::{Approval, Carried, Found, Rule, RuleKind, Survey, Unmovable};
-use super::{Client, Node, Surroundings, Syntax};
+use super::{Client, Node, Surroundings, Syntax, fixed};
 
 pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
@@ -144,29 +146,6 @@ const fn kind_of(carried: &Carried) -> RuleKind {
     }
 }
 
-/// The rules of a client about a server that only other clients have. Behind the proxy the client gets that server,
-/// too.
-pub(super) fn elsewhere(
-    survey: &Survey,
-    clients: &[Client],
-    around: &Surroundings,
-    cache: &FileCache,
-) -> Vec<Rule> {
-    let mut all = Vec::new();
-    for client in clients {
-        let known = survey.found.iter();
-        let is_known = |name: &str| {
-            let mut own = known.clone();
-            own.any(|found| found.location.client == *client && found.name == name)
-        };
-        let others = survey.found.iter();
-        let others = others.filter(|found| !found.is_mcpzip && !is_known(&found.name));
-        let servers: Vec<&Found> = others.collect();
-        all.extend(guarding(*client, &servers, survey, around, cache));
-    }
-    all
-}
-
 /// The rules of a client that deny or guard tools of those servers among `names` that it reaches only through mcpzip. Rules
 /// that the servers' entries in `config_file` have are left out.
 pub(crate) fn guards(
@@ -191,7 +170,7 @@ pub(crate) fn guards(
         })
         .collect();
     let servers: Vec<&Found> = servers.iter().collect();
-    let mut rules = guarding(client, &servers, survey, around, &FileCache::default());
+    let mut rules = elsewhere(client, &servers, survey, around, &FileCache::default());
     if let Ok(config) = read_source(config_file, Syntax::Json) {
         rules.retain(|rule| !is_in(rule, config.text.node()));
     }
@@ -208,8 +187,8 @@ fn is_in(rule: &Rule, config: &Node) -> bool {
     rule.is_carried() && there.and(&own).has_rules_of(&there)
 }
 
-/// The rules of a client that deny or guard tools of `servers` and name them.
-fn guarding(
+/// The rules of a client that withhold or guard `servers`, which it has only through mcpzip: permissions, hooks, lists and policies.
+pub(super) fn elsewhere(
     client: Client,
     servers: &[&Found],
     survey: &Survey,
@@ -218,17 +197,50 @@ fn guarding(
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
     add_rules(client, servers, survey, around, cache, &mut rules);
+    for found in servers {
+        let mut there = (*found).clone();
+        there.location.client = client;
+        let policy = match fixed::blocked(&there, around, cache, None) {
+            Some(Unmovable::Denied(path)) => (path, "deniedMcpServers", "it denies the server"),
+            Some(Unmovable::NotAllowed(path)) => {
+                (path, "allowedMcpServers", "it does not have the server")
+            }
+            _ => continue,
+        };
+        let (path, key, text) = policy;
+        let source = SourceRule::new(&path, key, text, RuleKind::Deny);
+        rules.push(source.about(found, Carried::Deny(vec!["*".to_owned()])));
+    }
     rules.retain(|rule| {
-        let is_named = [&rule.server, &plain(&rule.server)]
-            .iter()
-            .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()));
         let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
-        is_named && is_guard && rule.carried != Carried::Needless
+        is_guard && rule.carried != Carried::Needless && !still_runs(rule)
     });
     for rule in &mut rules {
         rule.client = client;
     }
     rules
+}
+
+/// Whether a rule has the name of its server.
+pub(super) fn is_named(rule: &Rule) -> bool {
+    let names = [&rule.server, &plain(&rule.server)];
+    names
+        .iter()
+        .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()))
+}
+
+/// Whether a hook also runs before the calls of mcpzip's own tools.
+fn still_runs(rule: &Rule) -> bool {
+    let matcher = rule.text.trim();
+    let own = [
+        "mcp__mcpzip__execute_tool",
+        "mcp_mcpzip_execute_tool",
+        "MCP:execute_tool",
+        "@mcpzip/execute_tool",
+    ];
+    let fits = |matcher: &Regex| own.iter().any(|tool| matcher.is_match(tool));
+    rule.kind == RuleKind::Hook
+        && (matches!(matcher, "" | "*") || Regex::new(matcher).is_ok_and(|matcher| fits(&matcher)))
 }
 
 /// Adds the rules of `client` about `servers`.

@@ -1,7 +1,7 @@
 //! The rules for a server's entry: those of all clients that had it. Where they differ, the strictest applies.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::Node;
 use super::super::references::literal;
@@ -253,6 +253,20 @@ impl Rights {
         (!asked.is_empty()).then_some(Carried::Ask(asked))
     }
 
+    /// Hides the server in the projects in which `other` is hidden. A server of one of those projects alone stays there: a rule about it
+    /// keeps it in its client.
+    pub(in super::super) fn hidden_with(&self, other: &Self) -> Self {
+        let is_inside = |hidden: &str| {
+            let mut within = self.within.iter();
+            !self.within.is_empty() && within.all(|project| Path::new(project).starts_with(hidden))
+        };
+        let hidden = other.outside.iter().filter(|hidden| !is_inside(hidden));
+        Self {
+            outside: self.outside.iter().chain(hidden).cloned().collect(),
+            ..self.clone()
+        }
+    }
+
     /// These rules without the list of the only permitted tools.
     pub(in super::super) fn without_allow(&self) -> Self {
         let mut rights = self.clone();
@@ -261,7 +275,7 @@ impl Rights {
         rights
     }
 
-    /// The limits of these tool rules that `before` did not have.
+    /// The limits of these rules that `before` did not have.
     pub(in super::super) fn limits_beyond(&self, before: &Self) -> Vec<Carried> {
         let added = |now: &BTreeSet<String>, before: &BTreeSet<String>| -> Vec<String> {
             now.difference(before).cloned().collect()
@@ -287,8 +301,10 @@ impl Rights {
         deny.extend(conditional(&self.when.deny, &before.when.deny));
         let lists = [(ask, Carried::Ask as fn(_) -> _), (deny, Carried::Deny)];
         let lists = lists.into_iter().filter(|(tools, _)| !tools.is_empty());
+        let hidden = added(&self.outside, &before.outside).into_iter();
         only.map(|only| Carried::Only(only.iter().cloned().collect()))
             .chain(lists.map(|(tools, kind)| kind(tools)))
+            .chain(hidden.map(|project| Carried::NotIn(project.into())))
             .collect()
     }
 

@@ -167,37 +167,6 @@ fn hooks_of_plugins_and_conditional_settings_and_lists_of_literal_names_keep_a_s
     }
 }
 
-#[test]
-fn a_rule_about_a_server_that_only_another_client_has_is_warned_of() {
-    for settings in [
-        r#"{"permissions": {"deny": ["mcp__git__rm"]}}"#,
-        r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__git__.*", "hooks": []}]}}"#,
-        r#"{"deniedMcpServers": [{"serverName": "git"}]}"#,
-        r#"{"permissions": {"deny": ["mcp__other__rm"]}}"#,
-    ] {
-        let machine = Machine::new();
-        let own = if settings.contains("deniedMcpServers") {
-            r#"{"mcpServers": {"web": {"command": "web-mcp"}, "git": {"command": "git-mcp"}}}"#
-        } else {
-            WEB
-        };
-        machine.put(user_file("claude-code"), own);
-        machine.put(".claude/settings.json", settings);
-        machine.put(user_file("cursor"), GIT);
-        let report = migrate(&machine, "").code(0).json();
-        let empty = Vec::new();
-        let warnings = report["warnings"].as_array().unwrap_or(&empty).iter();
-        let is_warned = warnings
-            .filter_map(Value::as_str)
-            .any(|text| text.contains("Claude Code can call `git` of another client"));
-        assert_eq!(
-            is_warned,
-            !settings.contains("other"),
-            "{settings}: {report:#}"
-        );
-    }
-}
-
 #[cfg(unix)]
 #[test]
 fn links_that_lead_in_circles_below_skills_do_not_hold_a_migration_up() {

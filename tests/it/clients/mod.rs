@@ -23,3 +23,4 @@ mod staying;
 mod twins;
 mod untrusted;
 mod unwrapped;
+mod withheld;
