@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use serde_json::json;
 
 use super::Outcome;
-use super::floods::{MEGABYTE, peak};
+use super::floods::{MEGABYTE, assert_peak};
 use crate::support::gateway::{Gateway, Incoming};
 use crate::support::script::{answer, deafen, fill};
 use crate::support::{Server, Setup, until};
@@ -98,8 +98,7 @@ fn clients_that_send_too_much_fill_no_memory() {
         let _ = stream.write_all(&call.bytes());
         (read(stream).status() == 200).then_some(())
     });
-    let peak = peak(gateway.process());
-    assert!(peak < 200 * MEGABYTE, "{} MB", peak / MEGABYTE);
+    assert_peak(gateway.process(), 200);
 }
 
 #[test]
@@ -137,6 +136,5 @@ fn clients_that_do_not_read_fill_no_memory() {
         }
     }
     println!("{whole} came and {dropped} did not");
-    let peak = peak(gateway.process());
-    assert!(peak < 240 * MEGABYTE, "{} MB", peak / MEGABYTE);
+    assert_peak(gateway.process(), 240);
 }

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::Outcome;
 use crate::support::http::{HttpServer, legacy};
-use crate::support::process::memory;
+use crate::support::process::{memory, peak};
 use crate::support::script::{answer, deafen, fill, line};
 use crate::support::{Client, Server, Setup, until};
 
@@ -47,9 +47,12 @@ pub(super) const OUTCOMES: &[Outcome] = &[
 
 pub(super) const MEGABYTE: usize = 1024 * 1024;
 
-/// The most memory that a process had so far, in bytes.
-pub(super) fn peak(client: &Client) -> usize {
-    memory(client.process(), "VmHWM:")
+/// Checks that the process never had as much memory as `limit`, in megabytes.
+#[track_caller]
+pub(super) fn assert_peak(client: &Client, limit: usize) {
+    let peak = peak(client.process()) / MEGABYTE;
+    println!("{peak} MB at the peak");
+    assert!(peak < limit, "{peak} MB");
 }
 
 #[test]
@@ -70,11 +73,7 @@ fn a_server_that_floods_fills_no_memory() {
         assert_eq!(client.execute("good__u").text(), "fine");
     }
     assert_eq!(client.answer(call).text(), "done");
-    assert!(
-        peak(&client) < 100 * MEGABYTE,
-        "{} MB",
-        peak(&client) / MEGABYTE
-    );
+    assert_peak(&client, 100);
     client.finish();
 }
 
@@ -112,11 +111,7 @@ fn a_list_of_large_pages_fills_no_memory_and_leaves_the_list_before() {
     assert_eq!(web.count("tools/list"), 3);
     assert_eq!(client.execute("bad__t").text(), "fine");
     assert_eq!(client.execute("good__u").text(), "fine");
-    assert!(
-        peak(&client) < 230 * MEGABYTE,
-        "{} MB",
-        peak(&client) / MEGABYTE
-    );
+    assert_peak(&client, 230);
     client.finish();
 }
 
@@ -137,11 +132,7 @@ fn a_line_without_an_end_fills_no_memory() {
     assert_eq!(client.execute("good__u").text(), "fine");
     let told = client.answer(call).tool_error();
     assert!(told.contains("more than the limit of 67108864"), "{told}");
-    assert!(
-        peak(&client) < 160 * MEGABYTE,
-        "{} MB",
-        peak(&client) / MEGABYTE
-    );
+    assert_peak(&client, 160);
     client.finish();
 }
 
@@ -176,11 +167,7 @@ fn a_client_that_sends_too_much_fills_no_memory() {
         );
     }
     assert_eq!(client.execute("good__u").text(), "fine");
-    assert!(
-        peak(&client) < 250 * MEGABYTE,
-        "{} MB",
-        peak(&client) / MEGABYTE
-    );
+    assert_peak(&client, 250);
     client.close_stdin();
     client.signal(rustix::process::Signal::TERM);
     client.wait();
@@ -215,10 +202,6 @@ fn a_client_that_does_not_read_fills_no_memory() {
     for call in calls {
         assert!(client.answer(call).text().len() >= 4 * MEGABYTE);
     }
-    assert!(
-        peak(&client) < 160 * MEGABYTE,
-        "{} MB",
-        peak(&client) / MEGABYTE
-    );
+    assert_peak(&client, 160);
     client.finish();
 }
