@@ -7,7 +7,7 @@ import { Home, PATIENCE, browser, fail, overlay, repository, wait } from './supp
 
 /** The most that a picture may weigh, in bytes. */
 const MOST = 100_000;
-const SIZE = { width: 1120, height: 700 };
+const SIZE = { width: 1120, height: 790 };
 const target = join(repository, 'website/public/window');
 mkdirSync(target, { recursive: true });
 
@@ -25,11 +25,13 @@ async function work() {
   const [one, two] = [await home.session('claude-code'), await home.session('cursor')];
   const calls = [
     ['list_events', { from: '2026-03-02T00:00:00Z', to: '2026-03-09T00:00:00Z' }], ['convert_units', { value: 42.2, from: 'km', to: 'mi' }], ['search_notes', { query: 'plan' }],
-    ['convert_units', { value: 180, from: 'C', to: 'F' }], ['get_note', { id: 9 }],
+    ['convert_units', { value: 180, from: 'C', to: 'F' }], ['list_notes', {}],
   ];
-  for (const end = Date.now() + 40_000; Date.now() < end;) {
+  for (let end = Date.now() + 40_000, round = 0; Date.now() < end; round++) {
     for (const [at, [name, args]] of calls.entries()) {
-      await (at % 2 ? two : one).call(name, args);
+      // A note that does not exist, once: the picture shows what an error looks like.
+      if (round === 9 && name === 'list_notes') await one.call('get_note', { id: 9 });
+      else await (at % 2 ? two : one).call(name, args);
       await wait(150 + ((at * 7 + Math.floor(Date.now() / 5000)) % 5) * 180);
     }
   }
