@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
 use super::super::model::{Found, Survey};
-use super::super::{Node, Surroundings, Syntax};
+use super::super::{Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};
 
 /// The length of a short name; a longer one is cut off, and a hash follows.
