@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
 use super::super::model::{Found, Survey};
-use super::super::{Node, Surroundings, Syntax};
+use super::super::{Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};
 
 /// The length of a short name; a longer one is cut off, and a hash follows.
@@ -39,11 +39,10 @@ pub(super) fn find(
                 project,
                 servers: &servers,
             };
-            let node = match cache.node(&list.path, Syntax::Json) {
-                Ok(None) => continue,
-                Ok(Some(node)) => node,
+            let node = match read(&list.path, cache) {
+                Ok(node) => node,
                 Err(problem) => {
-                    file.unread(problem.to_string(), rules);
+                    file.unread(problem, rules);
                     continue;
                 }
             };
@@ -68,6 +67,14 @@ pub(super) fn find(
             }
         }
     }
+}
+
+/// The content of an existing list, which is not an object as that of other files.
+fn read(path: &Path, cache: &FileCache) -> Result<Node, String> {
+    let text = cache.text(path).ok_or("cannot be read")?;
+    let value: serde_json::Value =
+        serde_json::from_str(&text).map_err(|error| format!("is not JSON: {error}"))?;
+    Ok(Node::from(&value))
 }
 
 /// Whether a list has the server `name`, or is not understood.
