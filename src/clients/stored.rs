@@ -216,6 +216,7 @@ impl Stored {
     /// The secrets in which two entries differ. `None` if they differ in anything else.
     pub(super) fn difference(&self, one: &Node, other: &Node) -> Option<Difference> {
         let mut difference = Difference::default();
+        let command = command_of(one);
         let (ours, theirs) = (one.members(), other.members());
         if ours.len() != theirs.len() {
             return None;
@@ -226,7 +227,7 @@ impl Stored {
             if one.is_same(other) {
                 continue;
             }
-            for (name, one, other) in secret_pairs(key, one, other)? {
+            for (name, one, other) in secret_pairs(key, one, other, command)? {
                 difference.add(name, one, other, &environment);
             }
         }
@@ -392,6 +393,7 @@ fn secret_pairs<'n>(
     key: &str,
     one: &'n Node,
     other: &'n Node,
+    command: &str,
 ) -> Option<Vec<(String, &'n str, &'n str)>> {
     match (one, other) {
         (Node::Map(_), Node::Map(_)) if GIVEN.contains(&key) => {
@@ -406,13 +408,15 @@ fn secret_pairs<'n>(
             (ours.len() == theirs.len()).then(|| pairs.collect())?
         }
         (Node::List(ours), Node::List(theirs)) if key == "args" && ours.len() == theirs.len() => {
+            let secrets = secret_arguments(command, &texts(one));
             let both = ours.iter().zip(theirs).enumerate();
             let differing = both.filter(|(_, (one, other))| !one.is_same(other));
             let pairs = differing.map(|(at, (one, other))| {
                 let (one, other) = (one.as_text()?, other.as_text()?);
                 let before = at.checked_sub(1).and_then(|at| ours[at].as_text());
-                let option = option_of(before, one)?;
-                (option_of(before, other) == Some(option)).then(|| (option.to_owned(), one, other))
+                let option = option_of(before, one, &secrets)?;
+                (option_of(before, other, &secrets) == Some(option))
+                    .then(|| (option.to_owned(), one, other))
             });
             pairs.collect()
         }
@@ -420,13 +424,37 @@ fn secret_pairs<'n>(
     }
 }
 
-/// The option whose secret the argument `text` contains.
-fn option_of<'t>(before: Option<&'t str>, text: &'t str) -> Option<&'t str> {
-    let is_option = |option: &&str| option.starts_with('-') && is_secret_name(option);
+/// The option whose secret the argument `text` contains. A word that contains one of `secrets` itself, such as `--token=VALUE` or
+/// `-pVALUE` before `text`, is not taken for an option.
+fn option_of<'t>(
+    before: Option<&'t str>,
+    text: &'t str,
+    secrets: &[Secret<String>],
+) -> Option<&'t str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    let has_secret = |option: &str| {
+        let joined = option.get(2..).filter(|_| !option.starts_with("--"));
+        let joined = joined.filter(|joined| !joined.is_empty());
+        let mut secrets = secrets.iter().map(Secret::expose);
+        secrets.any(|secret| {
+            secret.len() >= SHORTEST && option.contains(secret.as_str())
+                || joined.is_some_and(|joined| secret.starts_with(joined))
+        })
+    };
+    let is_option = |option: &&str| {
+        option.starts_with('-')
+            && option.chars().all(is_plain)
+            && is_secret_name(option)
+            && !has_secret(option)
+    };
     match text.split_once('=') {
         Some((option, _)) if text.starts_with('-') => Some(option).filter(is_option),
         _ => before.filter(is_option),
     }
+}
+
+fn command_of(entry: &Node) -> &str {
+    entry.get("command").and_then(Node::as_text).unwrap_or("")
 }
 
 /// The literal secrets of the entry of `server`.
@@ -468,14 +496,14 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
         value: value.clone(),
     };
     let args = node.get("args").map(texts).unwrap_or_default();
-    let command = node.get("command").and_then(Node::as_text).unwrap_or("");
-    for secret in secret_arguments(command, &args) {
+    let secrets = secret_arguments(command_of(node), &args);
+    for secret in &secrets {
         let value = secret.expose();
         let with_it = |at: &usize| is_movable(&args[*at], value);
         let all: Vec<usize> = (0..args.len()).filter(with_it).collect();
         let option = |at: &usize| {
             let before = at.checked_sub(1).map(|at| args[at].as_str());
-            option_of(before, &args[*at])
+            option_of(before, &args[*at], &secrets)
         };
         // One variable for all of them.
         let key = all.iter().find_map(option).unwrap_or("secret");

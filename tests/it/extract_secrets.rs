@@ -186,3 +186,60 @@ fn a_secret_that_stands_several_times_in_the_arguments_moves_everywhere() {
         ])
     );
 }
+
+#[test]
+fn no_name_of_a_secret_has_a_secret_in_it() {
+    const HUSH: &str = "hush4key9abcdefgh";
+    const WORD: &str = "pw4word8stuvwxyz";
+    let database = format!("postgresql://u:{WORD}@h/db");
+    for (command, first, names) in [
+        ("x", format!("--token={HUSH}"), Some(["--token", "secret"])),
+        (
+            "x",
+            format!("--api-key={HUSH}"),
+            Some(["--api-key", "secret"]),
+        ),
+        ("x", format!("-HAuthorization:{HUSH}"), None),
+        ("x", format!("-HAuthorization: Basic {HUSH}=="), None),
+        ("x", format!("-eAPI_TOKEN={HUSH}"), None),
+        ("mysql", format!("-p{HUSH}"), None),
+        ("mysql", format!("-p{HUSH}=="), None),
+        ("x", format!("--token: {HUSH}"), None),
+    ] {
+        let setup = Setup::new().log_level("error");
+        setup.save();
+        let entry = json!({ "command": command, "args": [first, database], "disabled": true });
+        let client = setup.home().path("home").join(".cursor/mcp.json");
+        std::fs::create_dir_all(client.parent().unwrap()).unwrap();
+        let servers = json!({ "mcpServers": { "cursors": entry } });
+        std::fs::write(&client, servers.to_string()).unwrap();
+        setup.save_text(&json!({ "mcpServers": { "remote": entry } }).to_string());
+        let mut shown = String::new();
+        for arguments in [
+            ["doctor", "--json"].as_slice(),
+            &["migrate", "--dry-run"],
+            &["migrate", "--dry-run", "--json", "--extract-secrets"],
+            &["config", "extract-secrets", "--dry-run"],
+        ] {
+            shown.push_str(&run(&setup, arguments).to_string());
+        }
+        let moved = run(&setup, &["config", "extract-secrets", "--yes", "--json"]).code(0);
+        shown.push_str(&moved.to_string());
+        shown.push_str(&text(&setup));
+        // A name may have it in capitals, and `_` for other characters.
+        let plain = shown.to_lowercase();
+        assert!(
+            !plain.contains(HUSH) && !plain.contains(WORD),
+            "{first}: {shown}"
+        );
+        let report = moved.json();
+        assert_eq!(
+            stored(&setup).as_object().unwrap().len(),
+            2,
+            "{first}: {report}"
+        );
+        if let Some(names) = names {
+            assert_eq!(report["literal"][0]["secrets"], json!(names), "{report}");
+        }
+    }
+}
