@@ -41,7 +41,8 @@ pub(super) fn of(
     let own = settings(&around.claude_directory());
     let theirs = settings(&project.join(".claude"));
     let user_file = location.client.user_location(around).path;
-    let older = user.and_then(|user| user.get("projects")?.get(&project.to_string_lossy()));
+    let projects = user.and_then(|user| user.get("projects"));
+    let older = projects.and_then(|projects| projects.get(&project.to_string_lossy()));
     let own: Vec<(&Path, &Node)> = own
         .iter()
         .map(|(path, node)| (path.as_path(), node))
@@ -53,6 +54,16 @@ pub(super) fn of(
         .map(|(_, node)| *node)
         .chain(theirs.iter().map(|(_, node)| node));
     if all.any(|node| has(node, "disabledMcpjsonServers") != Some(false)) {
+        return Approval::Refused;
+    }
+    // Claude Code may keep its decisions by the root of the repository.
+    let root = around.project().unwrap_or_default();
+    let is_about =
+        |key: &Path| key == project || project.starts_with(key) && key.starts_with(&root);
+    let mut projects = projects.map(Node::members).unwrap_or_default().into_iter();
+    if projects.any(|(key, node)| {
+        is_about(Path::new(key)) && has(node, "disabledMcpServers") != Some(false)
+    }) {
         return Approval::Refused;
     }
     let approves = |(path, node): &(&Path, &Node)| {

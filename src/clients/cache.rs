@@ -81,14 +81,17 @@ impl FileCache {
         self.node(path, Syntax::Json).ok().flatten()
     }
 
-    /// The text of the file at `path`. `None` if it cannot be read.
-    pub(super) fn text(&self, path: &Path) -> Option<String> {
+    /// The text of the file at `path`. `None` if there is no file.
+    ///
+    /// # Errors
+    /// The reason why it cannot be read.
+    pub(super) fn text(&self, path: &Path) -> Result<Option<String>, FileError> {
         let text = content(path, OTHER_LIMIT);
         if let Err(problem) = &text {
             let mut problems = self.texts.borrow_mut();
             problems.insert(path.to_owned(), problem.clone());
         }
-        text.ok().flatten()
+        text
     }
 
     /// The files that could not be read, with the reasons.
@@ -115,18 +118,47 @@ fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> 
     Ok(Source { before, text })
 }
 
+/// The entries of `directory`, at most `most` of them, sorted; none if there is no directory. If it cannot be listed, the
+/// only one is the directory itself: it cannot be read as a file, so its content counts as unknown.
+pub(super) fn listed(directory: &Path, most: usize) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).and_then(|entries| {
+        let paths = entries.take(most).map(|entry| Ok(entry?.path()));
+        paths.collect::<io::Result<Vec<PathBuf>>>()
+    });
+    match entries {
+        Ok(mut paths) => {
+            paths.sort();
+            paths
+        }
+        Err(error) if is_missing(&error) => Vec::new(),
+        Err(_) => vec![directory.to_owned()],
+    }
+}
+
+/// The entries of `directory` with the extension `ending`, as [`listed`].
+pub(super) fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
+    let mut files = listed(directory, usize::MAX);
+    files.retain(|path| path == directory || path.extension().is_some_and(|known| known == ending));
+    files
+}
+
 fn content(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     match read_regular(path, limit) {
         Ok(bytes) => Ok(Some(String::from_utf8(bytes)?)),
-        // A path below a file does not exist either.
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-            ) =>
-        {
-            Ok(None)
+        Err(error) if is_missing(&error) => Ok(None),
+        Err(error) => {
+            // The reason why a directory cannot be listed says more.
+            let unlisted = path.is_dir().then(|| std::fs::read_dir(path).err());
+            let error = unlisted.flatten().unwrap_or(error);
+            Err(FileError::Read(Arc::new(error)))
         }
-        Err(error) => Err(FileError::Read(Arc::new(error))),
     }
+}
+
+/// Whether there is nothing at a path. A path below a file does not exist either.
+fn is_missing(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
 }

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use super::cache::files;
 use super::{Client, Platform, Surroundings, Syntax};
 use crate::config::env;
 
@@ -317,11 +318,8 @@ impl Surroundings {
         let Some(managed) = &self.managed else {
             return Vec::new();
         };
-        let parts = std::fs::read_dir(managed.join("managed-settings.d"));
-        let parts = parts.into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = parts.map(|entry| entry.path()).collect();
-        files.retain(|path| path.extension().is_some_and(|ending| ending == "json"));
-        files.sort();
+        let parts = managed.join("managed-settings.d");
+        let mut files = files(&parts, "json");
         files.insert(0, managed.join("managed-settings.json"));
         files
     }

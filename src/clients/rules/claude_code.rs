@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use super::super::cache::FileCache;
+use super::super::cache::{FileCache, listed};
 use super::super::fixed::plugins;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
@@ -37,7 +37,7 @@ pub(super) fn find(
         .get(&user)
         .and_then(|source| source.text.node().get("projects"));
     let projects = projects.map(Node::members).unwrap_or_default();
-    let directories = directories(&projects, around);
+    let directories = directories(&projects, survey, around);
     let mut sources = Vec::new();
     let managed = around.managed_settings().into_iter();
     let mut files: Vec<Settings> = managed.map(|path| (path, None)).collect();
@@ -46,7 +46,8 @@ pub(super) fn find(
             ["settings.json", "settings.local.json"]
                 .map(|file| (directory.join(file), project.clone())),
         );
-        frontmatter(directory, project.as_deref(), cache, &mut sources);
+        let project = project.as_deref();
+        frontmatter(directory, project, servers, cache, &mut sources, rules);
     }
     plugin_hooks(servers, around, cache, &mut sources, rules);
     for (path, project) in &files {
@@ -70,13 +71,18 @@ pub(super) fn find(
 
 /// The directories with settings: those of the user, of every known project and of the directories above the current
 /// one.
-fn directories(projects: &[(&str, &Node)], around: &Surroundings) -> Vec<Settings> {
+fn directories(
+    projects: &[(&str, &Node)],
+    survey: &Survey,
+    around: &Surroundings,
+) -> Vec<Settings> {
     let own = around.claude_directory();
     let above = around.directory.iter().flat_map(|here| here.ancestors());
     let locations = above.chain(projects.iter().map(|(key, _)| Path::new(*key)));
     let mut directories: Vec<Settings> = vec![(own.clone(), None)];
     directories.extend(
         locations
+            .chain(survey.projects.iter().map(PathBuf::as_path))
             .map(|location| (location.join(".claude"), Some(location.to_owned())))
             .filter(|(at, _)| *at != own),
     );
@@ -129,11 +135,13 @@ fn settings_of_project(
             ..SourceRule::new(user, key, tool, RuleKind::Allow)
         });
     }
-    // A server of one project is already read as disabled.
+    // A server of this project is already read as disabled; that of a directory above it also runs elsewhere.
+    let project_path = Path::new(project);
+    let is_elsewhere = |own: &Path| own != project_path && project_path.starts_with(own);
     let elsewhere: Vec<&Found> = servers
         .iter()
         .copied()
-        .filter(|found| found.location.project.is_none())
+        .filter(|found| found.location.project.as_deref().is_none_or(is_elsewhere))
         .collect();
     let file = RuleFile {
         path: user,
@@ -255,24 +263,28 @@ fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<SourceRule>, rules:
 fn frontmatter(
     directory: &Path,
     project: Option<&Path>,
+    servers: &[&Found],
     cache: &FileCache,
     sources: &mut Vec<SourceRule>,
+    rules: &mut Vec<Rule>,
 ) {
     let mut files = Vec::new();
     for folder in ["agents", "commands", "skills"] {
         markdown(&directory.join(folder), &mut files);
     }
     for path in files {
-        let Some(text) = cache.text(&path) else {
+        let file = RuleFile {
+            path: &path,
+            project,
+            servers,
+        };
+        let Some(text) = file.text(cache, rules) else {
             continue;
         };
         let Some(head) = head(&text) else {
             continue;
         };
-        let source = |key: &str, text: &str, kind| SourceRule {
-            project: project.map(Path::to_owned),
-            ..SourceRule::new(&path, key, text, kind)
-        };
+        let source = |key: &str, text: &str, kind| file.source_rule(key, text, kind);
         let is_before =
             |line: &str| line.contains("PreToolUse") || line.contains("PermissionRequest");
         let has_matcher = head.contains("matcher");
@@ -316,18 +328,17 @@ pub(super) fn head(text: &str) -> Option<&str> {
 }
 
 /// Collects the Markdown files below `directory`, breadth first. [`MOST_FILES`] and [`MOST_ENTRIES`] limit the search,
-/// because links may form cycles.
+/// because links may form cycles. A directory that cannot be listed is among the files, see [`listed`].
 pub(super) fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
     let mut directories = VecDeque::from([(directory.to_owned(), 0)]);
     let mut left = MOST_ENTRIES;
     while let Some((directory, depth)) = directories.pop_front() {
-        let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-        let entries = entries.take(MOST_FILES.min(left)).map(|entry| entry.path());
-        let mut entries: Vec<PathBuf> = entries.collect();
+        let entries = listed(&directory, MOST_FILES.min(left));
         left -= entries.len();
-        entries.sort();
         for path in entries {
-            if path.is_dir() {
+            if path == directory {
+                files.push(path);
+            } else if path.is_dir() {
                 if depth < 4 {
                     directories.push_back((path, depth + 1));
                 }
@@ -428,6 +439,32 @@ mod tests {
         }
     }
 
+    /// Reads the files of a home, which is the directory of an administrator's settings, too.
+    fn survey(home: &Path) -> Survey {
+        let around = Surroundings {
+            home: home.to_owned(),
+            platform: super::super::super::Platform::Linux,
+            environment: crate::config::Environment::default(),
+            directory: None,
+            managed: Some(home.to_owned()),
+            claude_config: None,
+        };
+        Survey::of(&[Client::ClaudeCode], &around)
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn an_administrators_directory_that_cannot_be_listed_is_not_empty() {
+        let home = tempfile::tempdir().unwrap();
+        let servers = r#"{"mcpServers": {"git": {"command": "x"}}}"#;
+        std::fs::write(home.path().join(".claude.json"), servers).unwrap();
+        let parts = home.path().join("managed-settings.d");
+        std::os::unix::fs::symlink(&parts, &parts).unwrap();
+        let survey = survey(home.path());
+        assert!(survey.rules.iter().any(Rule::is_unknown), "{survey:?}");
+        assert_eq!(survey.unreadable[0].0, parts);
+    }
+
     #[test]
     fn what_an_administrator_denies_is_carried_over() {
         let home = tempfile::tempdir().unwrap();
@@ -449,15 +486,7 @@ mod tests {
             "managed-settings.d/notes.txt",
             r#"{"permissions": {"deny": ["mcp__git__x"]}}"#,
         );
-        let around = Surroundings {
-            home: home.path().to_owned(),
-            platform: super::super::super::Platform::Linux,
-            environment: crate::config::Environment::default(),
-            directory: None,
-            managed: Some(home.path().to_owned()),
-            claude_config: None,
-        };
-        let survey = Survey::of(&[Client::ClaudeCode], &around);
+        let survey = survey(home.path());
         let denied: Vec<_> = survey.rules.iter().map(|rule| &rule.carried).collect();
         let deny = |tool: &str| Carried::Deny(vec![tool.to_owned()]);
         assert_eq!(denied, [&deny("push"), &deny("rm")]);

@@ -37,13 +37,14 @@ pub(super) fn find(
     }
     let user = (around.home.join(".gemini/policies"), None);
     let system = (around.gemini_system().join("policies"), None);
-    let workspace = around
-        .directory
-        .as_ref()
-        .map(|here| (here.join(".gemini/policies"), Some(here.clone())))
-        .filter(|(directory, _)| *directory != user.0);
+    let projects = survey.projects.iter();
+    let projects =
+        projects.map(|project| (project.join(".gemini/policies"), Some(project.clone())));
+    let projects: Vec<_> = projects
+        .filter(|(directory, _)| *directory != user.0)
+        .collect();
     let mut policies = Vec::new();
-    for (directory, project) in [user, system].into_iter().chain(workspace) {
+    for (directory, project) in [user, system].into_iter().chain(projects) {
         for path in files(&directory, "toml") {
             let file = RuleFile {
                 path: &path,

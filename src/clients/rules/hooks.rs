@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
-use super::super::model::Found;
+use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Platform, Surroundings, Syntax};
 use super::matcher::Matcher;
 use super::{Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, files, items, plain};
@@ -21,18 +21,19 @@ const BEFORE: &[&str] = &[
 pub(super) fn find(
     client: Client,
     servers: &[&Found],
+    survey: &Survey,
     around: &Surroundings,
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    for (path, project) in files_with_hooks(client, around) {
+    for (path, project) in files_with_hooks(client, survey, around) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),
             servers,
         };
-        let is_program = path.extension().is_none();
-        if is_program && path.is_file() {
+        let is_program = path.extension().is_none() && path.is_file();
+        if is_program {
             add(client, &file, "hooks", &Node::Null, rules);
         }
         let syntax = if path.extension().is_some_and(|ending| ending == "toml") {
@@ -97,7 +98,29 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
 }
 
 /// The files with a client's hooks, each with its project.
-fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+fn files_with_hooks(
+    client: Client,
+    survey: &Survey,
+    around: &Surroundings,
+) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let own = of_user(client, around).into_iter();
+    let own = own.map(|path| (path, None));
+    let of_projects = survey.projects.iter().flat_map(|directory| {
+        let files = of_project(client, directory).into_iter();
+        files.map(|path| (path, Some(directory.clone())))
+    });
+    let mut found: Vec<(PathBuf, Option<PathBuf>)> = Vec::new();
+    for (path, project) in own.chain(of_projects) {
+        // In the home directory a project's file may be the user's own.
+        if !found.iter().any(|(known, _)| *known == path) {
+            found.push((path, project));
+        }
+    }
+    found
+}
+
+/// The files with the hooks of the user and of an administrator.
+fn of_user(client: Client, around: &Surroundings) -> Vec<PathBuf> {
     let user = client.user_location(around).path;
     let sibling = |file: &str| user.with_file_name(file);
     let in_home = |file: &str| around.home.join(file);
@@ -106,45 +129,22 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         Platform::Mac => Path::new("/Library/Application Support").join(file),
         Platform::Windows => Path::new(r"C:\ProgramData").join(file),
     };
-    let here = |of_project: &dyn Fn(&Path) -> Vec<PathBuf>| {
-        let directory = around.directory.as_deref();
-        directory.map(of_project).unwrap_or_default()
-    };
-    let (own, of_project) = match client {
-        Client::Cursor => (
-            vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
-            here(&|here| vec![here.join(".cursor/hooks.json")]),
-        ),
-        Client::Windsurf => (
-            vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
-            here(&|here| vec![here.join(".windsurf/hooks.json")]),
-        ),
-        Client::Codex => (
-            vec![user.clone(), sibling("hooks.json")],
-            here(&|here| {
-                let codex = here.join(".codex");
-                vec![codex.join("config.toml"), codex.join("hooks.json")]
-            }),
-        ),
+    match client {
+        Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
+        Client::Windsurf => vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
+        Client::Codex => vec![user.clone(), sibling("hooks.json")],
         Client::GeminiCli => {
             let [settings, _] = around.gemini_system_files();
-            let of_project = here(&|here| vec![here.join(".gemini/settings.json")]);
-            (vec![user.clone(), settings], of_project)
+            vec![user.clone(), settings]
         }
-        Client::Kiro => (kiro(&around.home), here(&kiro)),
+        Client::Kiro => kiro(&around.home),
         Client::CopilotCli => {
             let mut own = files(&sibling("hooks"), "json");
             own.extend([sibling("settings.json"), sibling("config.json")]);
-            (own, here(&github_hooks))
+            own
         }
-        Client::VsCode => (
-            files(&in_home(".copilot/hooks"), "json"),
-            here(&github_hooks),
-        ),
-        Client::Cline => (
-            vec![in_home("Documents/Cline/Hooks/PreToolUse")],
-            here(&|here| vec![here.join(".clinerules/hooks/PreToolUse")]),
-        ),
+        Client::VsCode => files(&in_home(".copilot/hooks"), "json"),
+        Client::Cline => vec![in_home("Documents/Cline/Hooks/PreToolUse")],
         // Those of Claude Code are read with its settings. The others have none.
         Client::ClaudeCode
         | Client::ClaudeDesktop
@@ -153,23 +153,30 @@ fn files_with_hooks(client: Client, around: &Surroundings) -> Vec<(PathBuf, Opti
         | Client::Roo
         | Client::Continue
         | Client::Goose
-        | Client::LmStudio => return Vec::new(),
-    };
-    let own = own.into_iter().map(|path| (path, None));
-    let mut found: Vec<(PathBuf, Option<PathBuf>)> = own.collect();
-    if let Some(here) = &around.directory {
-        for path in of_project {
-            if !found.iter().any(|(known, _)| *known == path) {
-                found.push((path, Some(here.clone())));
-            }
-        }
+        | Client::LmStudio => Vec::new(),
     }
-    found
 }
 
-/// The files of a project's hooks that Copilot reads.
-fn github_hooks(directory: &Path) -> Vec<PathBuf> {
-    files(&directory.join(".github/hooks"), "json")
+/// The files with the hooks of the project in `directory`.
+fn of_project(client: Client, directory: &Path) -> Vec<PathBuf> {
+    let file = |file: &str| vec![directory.join(file)];
+    match client {
+        Client::Cursor => file(".cursor/hooks.json"),
+        Client::Windsurf => file(".windsurf/hooks.json"),
+        Client::Codex => [file(".codex/config.toml"), file(".codex/hooks.json")].concat(),
+        Client::GeminiCli => file(".gemini/settings.json"),
+        Client::Kiro => kiro(directory),
+        Client::CopilotCli | Client::VsCode => files(&directory.join(".github/hooks"), "json"),
+        Client::Cline => file(".clinerules/hooks/PreToolUse"),
+        Client::ClaudeCode
+        | Client::ClaudeDesktop
+        | Client::Zed
+        | Client::OpenCode
+        | Client::Roo
+        | Client::Continue
+        | Client::Goose
+        | Client::LmStudio => Vec::new(),
+    }
 }
 
 /// The files of Kiro's hooks: separate ones and those of agents.

@@ -18,7 +18,7 @@ mod vs_code;
 
 use std::path::{Path, PathBuf};
 
-use super::cache::{FileCache, read_source};
+use super::cache::{FileCache, files, read_source};
 use super::model::{Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax};
 
@@ -242,11 +242,11 @@ fn add_rules(
         Client::Goose => others::goose(survey, servers, around, cache, rules),
         Client::Codex => others::codex(survey, servers, rules),
         Client::Zed => {
-            others::zed(survey, servers, around, rules);
+            others::zed(survey, servers, around, cache, rules);
             others::zed_profiles(survey, servers, around, rules);
         }
-        Client::Cursor => others::cursor(servers, around, cache, rules),
-        Client::Kiro => others::kiro(servers, around, cache, rules),
+        Client::Cursor => others::cursor(survey, servers, around, cache, rules),
+        Client::Kiro => others::kiro(survey, servers, around, cache, rules),
         Client::VsCode => vs_code::find(survey, servers, around, cache, rules),
         // These clients have no known rules, apart from entries and hooks.
         Client::ClaudeDesktop
@@ -258,7 +258,7 @@ fn add_rules(
         | Client::LmStudio => {}
     }
     projects::find(client, servers, survey, around, cache, rules);
-    hooks::find(client, servers, around, cache, rules);
+    hooks::find(client, servers, survey, around, cache, rules);
 }
 
 /// A file with rules, and the servers that they may concern.
@@ -286,6 +286,15 @@ impl RuleFile<'_> {
         }
     }
 
+    /// The text of the file. `None` if it is missing or unreadable. An unreadable file is added to `rules`.
+    fn text(&self, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<String> {
+        let text = cache.text(self.path);
+        text.unwrap_or_else(|problem| {
+            self.unread(problem.to_string(), rules);
+            None
+        })
+    }
+
     fn source_rule(
         &self,
         key: impl Into<String>,
@@ -307,7 +316,11 @@ impl RuleFile<'_> {
                 (Some(project), None) => Carried::NotIn(project.to_owned()),
                 _ => Carried::Lost("its rules are not known"),
             };
-            rules.push(source.clone().about(found, carried));
+            let rule = source.clone().about(found, carried);
+            // Several readers open the same file.
+            if !rules.contains(&rule) {
+                rules.push(rule);
+            }
         }
     }
 
@@ -370,15 +383,6 @@ fn items(node: &Node) -> &[Node] {
         Node::List(items) => items,
         other => std::slice::from_ref(other),
     }
-}
-
-/// The files in `directory` with the extension `ending`, sorted.
-fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    files.retain(|path| path.extension().is_some_and(|known| known == ending));
-    files.sort();
-    files
 }
 
 /// A server's name in the form in which clients make it part of a tool's name.

@@ -30,9 +30,9 @@ pub(super) fn find(
     let permits_mcpzip = permits_mcpzip(survey);
     let user = Client::OpenCode.user_location(around).path;
     let own = user.parent().map(|directory| (directory.to_owned(), None));
-    let project = around.directory.iter();
-    let project = project.map(|here| (here.join(".opencode"), Some(here.clone())));
-    for (directory, project) in own.into_iter().chain(project) {
+    let projects = survey.projects.iter();
+    let projects = projects.map(|project| (project.join(".opencode"), Some(project.clone())));
+    for (directory, project) in own.into_iter().chain(projects) {
         agents(&directory, project.as_deref(), servers, cache, rules);
     }
     for (path, project) in settings(survey, around) {
@@ -120,7 +120,7 @@ fn agents(
             project,
             servers,
         };
-        let Some(text) = cache.text(path) else {
+        let Some(text) = file.text(cache, rules) else {
             continue;
         };
         let Some(head) = head(&text) else { continue };

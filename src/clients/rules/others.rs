@@ -72,26 +72,32 @@ pub(super) fn zed(
     survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
+    cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
     let keys = ["agent", "tool_permissions", "tools"];
-    let own = Client::Zed.user_location(around).path;
-    let locations = survey.locations.iter();
-    for location in locations.filter(|location| location.client == Client::Zed) {
-        let Some(source) = survey.files.get(&location.path) else {
-            continue;
+    let user = Client::Zed.user_location(around);
+    let projects = survey.projects.iter();
+    let projects = projects.filter_map(|directory| Client::Zed.project_location(directory));
+    let projects: Vec<_> = projects.filter(|it| it.path != user.path).collect();
+    for location in [user].iter().chain(&projects) {
+        let node = match survey.files.get(&location.path) {
+            Some(source) => Some(source.text.node().clone()),
+            // One that cannot be read is reported with the entries of the projects.
+            None => cache.node(&location.path, location.syntax).ok().flatten(),
         };
+        let Some(node) = &node else { continue };
         let file = RuleFile {
             path: &location.path,
-            project: location.project.as_deref().filter(|_| location.path != own),
+            project: location.project.as_deref(),
             servers,
         };
         for part in ZED_PARTS {
-            if source.text.node().at(&[part, "agent"]).is_some() {
+            if node.at(&[part, "agent"]).is_some() {
                 file.unclear(&format!("{part}.agent"), rules);
             }
         }
-        for (name, value) in file.members(source.text.node(), &keys, rules) {
+        for (name, value) in file.members(node, &keys, rules) {
             let (kind, known) = zed_permission(value);
             let source = file.source_rule(
                 format!("agent.tool_permissions.tools.{name}"),
@@ -145,17 +151,17 @@ fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
 
 /// Cursor's rules: `Mcp(server:tool)` in the permissions of its command line agent.
 pub(super) fn cursor(
+    survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
     let user = around.cursor_permissions().map(|path| (path, None));
-    let project = around
-        .directory
-        .as_ref()
-        .map(|here| (here.join(".cursor/cli.json"), Some(here.clone())));
-    for (path, project) in user.into_iter().chain(project) {
+    let projects = survey.projects.iter();
+    let projects =
+        projects.map(|project| (project.join(".cursor/cli.json"), Some(project.clone())));
+    for (path, project) in user.into_iter().chain(projects) {
         let file = RuleFile {
             path: &path,
             project: project.as_deref(),
@@ -238,14 +244,16 @@ fn cursor_rule(text: &str, kind: RuleKind, server: &str, is_known: bool) -> Opti
 
 /// Kiro's rules: agents name tools as `@server/tool`.
 pub(super) fn kiro(
+    survey: &Survey,
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let directories = [Some(around.home.as_path()), around.directory.as_deref()];
-    for directory in directories.into_iter().flatten() {
+    let projects = survey.projects.iter().filter(|path| **path != around.home);
+    for directory in [&around.home].into_iter().chain(projects) {
         for path in files(&directory.join(".kiro/agents"), "json") {
+            // One that cannot be read is read, and reported, with the hooks.
             let Some(node) = cache.json(&path) else {
                 continue;
             };

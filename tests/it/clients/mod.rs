@@ -10,6 +10,7 @@ mod edited;
 mod good;
 mod guards;
 mod hidden_rules;
+mod known_projects;
 mod messy;
 mod misread;
 mod names;
