@@ -424,8 +424,8 @@ fn secret_pairs<'n>(
     }
 }
 
-/// The option whose secret the argument `text` contains. A word that contains one of `secrets` itself, as `--token=VALUE` or `-pVALUE`
-/// before `text` may, is no name.
+/// The option whose secret the argument `text` contains. A word that contains one of `secrets` itself, such as `--token=VALUE` or
+/// `-pVALUE` before `text`, is not taken for an option.
 fn option_of<'t>(
     before: Option<&'t str>,
     text: &'t str,

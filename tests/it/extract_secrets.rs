@@ -224,7 +224,8 @@ fn no_name_of_a_secret_has_a_secret_in_it() {
             shown.push_str(&run(&setup, arguments).to_string());
         }
         let moved = run(&setup, &["config", "extract-secrets", "--yes", "--json"]).code(0);
-        shown.push_str(&format!("{moved}{}", text(&setup)));
+        shown.push_str(&moved.to_string());
+        shown.push_str(&text(&setup));
         // A name may have it in capitals, and `_` for other characters.
         let plain = shown.to_lowercase();
         assert!(

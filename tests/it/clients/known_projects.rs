@@ -1,6 +1,6 @@
 //! Rules in the files of a project that a client's file names: they count wherever a migration runs.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::case::{Machine, user_file, verdict};
 use crate::support::command;
@@ -145,7 +145,7 @@ fn what_a_known_project_guards_stays_wherever_the_migration_runs() {
         let report = migrate(&machine, directory).code(1).json();
         let rule = &report["blocking_rules"][0];
         let file = machine.home("work").join(row.2).display().to_string();
-        assert_eq!(rule["path"], file, "{row:?} in {directory:?}: {report:#}");
+        assert_eq!(rule["file"], file, "{row:?} in {directory:?}: {report:#}");
         assert_eq!(verdict(&report, "gh").0, "stays", "{row:?}: {report:#}");
     }
 }
@@ -294,6 +294,9 @@ fn a_directory_of_rules_that_may_not_be_listed_is_named_with_the_reason() {
     set(0o700);
     let (said, why) = verdict(&report, "gh");
     assert!(said == "stays" && why.contains("denied"), "{report:#}");
-    let named: Vec<&Value> = report["unreadable"].as_array().unwrap().iter().collect();
-    assert_eq!(named.len(), 1, "{report:#}");
+    assert_eq!(
+        report["unreadable"].as_array().unwrap().len(),
+        1,
+        "{report:#}"
+    );
 }
