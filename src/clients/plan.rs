@@ -171,7 +171,7 @@ impl Plan {
                     .contains(&(found.location.path.clone(), found.name.clone()))
         };
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
-        for found in survey.found.iter().filter(is_meant) {
+        for found in survey.candidates().filter(is_meant) {
             let mut notes = Vec::new();
             let client = found.location.client;
             let barrier = barriers
@@ -228,7 +228,9 @@ impl Plan {
             });
         }
         if choice.scopes.is_empty() && choice.only.is_empty() {
-            items.extend(survey.fixed.iter().map(Item::of));
+            let fixed = survey.fixed.iter();
+            let fixed = fixed.filter(|fixed| survey.movable.contains(&fixed.client));
+            items.extend(fixed.map(Item::of));
         }
         let shared = servers.share_rules(&staying(survey, &moving), &placed);
         let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
@@ -380,7 +382,7 @@ fn stays(
 }
 
 /// The servers that stay in their clients, with the rules about them: those clients can call an equal server through mcpzip.
-fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
+pub(super) fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
     let stays = |found: &&Found| !found.is_mcpzip && !moving.iter().any(|it| it.is(found));
     let found = survey.found.iter().filter(stays);
     let found = found.map(|found| (found, found.location.client.title().to_owned()));
@@ -403,7 +405,7 @@ fn staying<'s>(survey: &'s Survey, moving: &[&Found]) -> Vec<Staying<'s>> {
 
 /// The reason why a server stays because of a rule about an equal server in another file, which could not hold for it. The rule is added
 /// to `blocking`.
-fn guarded_elsewhere(
+pub(super) fn guarded_elsewhere(
     found: &Found,
     survey: &Survey,
     choice: &Choice,

@@ -20,5 +20,6 @@ mod rules;
 mod sharing;
 mod staying;
 mod twins;
+mod unnamed;
 mod untrusted;
 mod unwrapped;
