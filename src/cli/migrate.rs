@@ -131,7 +131,7 @@ pub(super) async fn run(
     if let Some(source) = arguments.from {
         return import(source, arguments, machine, output).await;
     }
-    let survey = Survey::of(&arguments.clients(), &machine.around);
+    let survey = Survey::for_moving(&arguments.clients(), &machine.around);
     let mut choice = Choice {
         scopes: arguments
             .scope
@@ -149,8 +149,7 @@ pub(super) async fn run(
         .as_deref()
         .and_then(CodexApproval::named);
     let mut clients: Vec<Client> = survey
-        .found
-        .iter()
+        .candidates()
         .map(|found| found.location.client)
         .collect();
     clients.sort();
@@ -218,12 +217,12 @@ pub(super) async fn run(
 
 /// Rejects a server that neither a client nor the configuration has.
 fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Exit> {
-    let mut names = survey.found.iter().map(|found| found.name.as_str());
+    let mut names = survey.candidates().map(|found| found.name.as_str());
     let ours = Config::load(&machine.paths, &machine.around.environment);
     if names.any(|known| known == name) || ours.is_ok_and(|ours| ours.names.contains(name)) {
         return Ok(());
     }
-    let names = survey.found.iter().map(|found| found.name.as_str());
+    let names = survey.candidates().map(|found| found.name.as_str());
     let advice = match nearest(name, names) {
         Some(near) => format!("did you mean `{near}`?"),
         None => "`mcpzip migrate --dry-run` shows those that they have".to_owned(),
@@ -419,6 +418,7 @@ async fn import(
         ..Choice::default()
     };
     arguments.secrets.choose(&mut choice);
+    let survey = Survey::of(&Client::ALL, &machine.around);
     let plan = |choice: &Choice| {
         let wanted = Wanted {
             origin,
@@ -426,7 +426,8 @@ async fn import(
             choice,
         };
         let file = &machine.paths.config_file;
-        Import::new(wanted, file, &machine.around.environment).map_err(anyhow::Error::from)
+        let environment = &machine.around.environment;
+        Import::new(wanted, file, environment, Some(&survey)).map_err(anyhow::Error::from)
     };
     let mut import = plan(&choice)?;
     let is_open = !arguments.yes && !arguments.dry_run;
@@ -661,7 +662,7 @@ impl Screen<'_> {
             }
             self.item(item);
         }
-        if survey.found.is_empty() && plan.items.is_empty() {
+        if survey.candidates().next().is_none() && plan.items.is_empty() {
             self.output
                 .line(faint("no client has a server that could move"));
         }

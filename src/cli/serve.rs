@@ -197,7 +197,7 @@ fn of_older(older: &Path, paths: &Paths, environment: &Environment) -> anyhow::R
         file: older,
         choice: &Choice::default(),
     };
-    let import = Import::new(wanted, &paths.config_file, environment)?;
+    let import = Import::new(wanted, &paths.config_file, environment, None)?;
     let mut edits = import.edits.into_iter();
     let text = edits
         .find(|edit| edit.path == paths.config_file)

@@ -173,11 +173,11 @@ impl Plan {
                     .contains(&(found.location.path.clone(), found.name.clone()))
         };
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
-        let expected = survey.found.iter().filter(is_meant);
+        let expected = survey.candidates().filter(is_meant);
         let expected = expected.filter(|found| found.entry.is_ok() && !found.is_mcpzip);
-        let expected = expected.map(|found| found.location.client).collect();
-        let mut withheld = Withheld::of(survey, expected, &servers, config_file, launch, around);
-        for found in survey.found.iter().filter(is_meant) {
+        let expected: BTreeSet<Client> = expected.map(|found| found.location.client).collect();
+        let mut withheld = Withheld::of(survey, &expected, &servers, config_file, launch, around);
+        for found in survey.candidates().filter(is_meant) {
             let mut notes = Vec::new();
             let client = found.location.client;
             let barrier = barriers
@@ -239,7 +239,9 @@ impl Plan {
             });
         }
         if choice.scopes.is_empty() && choice.only.is_empty() {
-            items.extend(survey.fixed.iter().map(Item::of));
+            let fixed = survey.fixed.iter();
+            let fixed = fixed.filter(|fixed| survey.movable.contains(&fixed.client));
+            items.extend(fixed.map(Item::of));
         }
         let elsewhere = withheld.rules(&placed);
         let (limits, given_up): (Vec<_>, Vec<_>) = elsewhere
@@ -402,7 +404,7 @@ fn stays(
 }
 
 /// The servers of clients with the rules about them: a client can call a server that is equal to one of its own through mcpzip.
-fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> Vec<Ruled<'s>> {
+pub(super) fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> Vec<Ruled<'s>> {
     let found = survey.found.iter().filter(|found| !found.is_mcpzip);
     let found = found.map(|found| (found, found.location.client.title().to_owned()));
     let elsewhere = survey.in_projects.iter().filter(|found| !found.is_mcpzip);
@@ -429,7 +431,7 @@ fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> Vec<Ruled<'s
 
 /// The reason why a server stays because of a rule about an equal server in another file, which could not hold for it. The rule is added
 /// to `blocking`.
-fn guarded_elsewhere(
+pub(super) fn guarded_elsewhere(
     found: &Found,
     survey: &Survey,
     choice: &Choice,

@@ -12,6 +12,22 @@ use super::{
 };
 
 impl Survey {
+    /// Reads the files of all clients, because each of them may call what moves, and its rules count. Only servers of `clients`
+    /// may move.
+    #[must_use]
+    pub(crate) fn for_moving(clients: &[Client], around: &Surroundings) -> Self {
+        Self {
+            movable: clients.to_vec(),
+            ..Self::of(&Client::ALL, around)
+        }
+    }
+
+    /// The servers of the clients whose servers may move.
+    pub(crate) fn candidates(&self) -> impl Iterator<Item = &Found> {
+        let found = self.found.iter();
+        found.filter(|found| self.movable.contains(&found.location.client))
+    }
+
     /// Reads the files of `clients`.
     #[must_use]
     pub(crate) fn of(clients: &[Client], around: &Surroundings) -> Self {
@@ -22,6 +38,7 @@ impl Survey {
             projects: Vec::new(),
             in_projects: Vec::new(),
             unreadable: Vec::new(),
+            movable: clients.to_vec(),
             files: BTreeMap::new(),
             locations: Vec::new(),
         };

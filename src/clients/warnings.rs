@@ -6,6 +6,26 @@ use super::rules::Rights;
 use super::servers::{SERVERS, Servers};
 use super::{Carried, Client, Found, Node, Rule, Scope, Surroundings, Survey, desktop};
 
+/// Warns of servers that are hidden in the home directory: `projects` counts for all folders below, which hides them nearly everywhere.
+fn everywhere(carried: &[Rule], around: &Surroundings) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for rule in carried {
+        if let Carried::NotIn(project) = &rule.carried
+            && around.home.starts_with(project)
+        {
+            let (server, client) = (&rule.server, rule.client.title());
+            let (project, path) = (project.display(), rule.path.display());
+            warnings.push(format!(
+                "`{server}` is hidden in {project} and in all folders below it, and so in nearly all projects, for all clients: `{}` in {path} switches it \
+                 off there, and {client} may mean sessions in that folder alone. `projects` of its entry at mcpzip decides",
+                rule.key
+            ));
+        }
+    }
+    warnings.dedup();
+    warnings
+}
+
 /// The warnings for the user before they agree.
 pub(super) fn of(
     survey: &Survey,
@@ -37,6 +57,7 @@ pub(super) fn of(
     );
     clients.sort();
     clients.dedup();
+    warnings.extend(everywhere(carried, around));
     let asks = carried
         .iter()
         .any(|rule| matches!(rule.carried, Carried::Ask(_)));

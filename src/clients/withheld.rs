@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::model::Unmovable;
+use super::model::{Approval, Unmovable};
 use super::servers::Servers;
 use super::{Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey};
 use super::{barrier, reading, rules};
@@ -30,7 +30,7 @@ impl Withheld {
     /// `config_file`.
     pub(super) fn of(
         survey: &Survey,
-        expected: BTreeSet<Client>,
+        expected: &BTreeSet<Client>,
         servers: &Servers,
         config_file: &Path,
         launch: &Launch,
@@ -50,7 +50,7 @@ impl Withheld {
                     name: name.clone(),
                     entry,
                     is_mcpzip: false,
-                    is_unapproved: false,
+                    approval: Approval::Given,
                 }
             })
             .collect();

@@ -1022,6 +1022,33 @@ fn a_user_of_mcp_runner_comes_over_with_the_servers_that_its_proxy_allowed() {
 }
 
 #[test]
+fn a_server_that_is_on_here_stays_on_and_the_plan_says_so() {
+    let runner = r#"{"mcpServers": {"a": {"command": "a", "args": []}, "new": {"command": "n"}}, "sseProxy": {"allowedServers": []}}"#;
+    let proxy = r#"{"mcpServers": [{"name": "a", "command": "a", "enabled": false, "quarantined": false, "auto_approve_tool_changes": true}, {"name": "new", "command": "n", "enabled": false, "quarantined": false, "auto_approve_tool_changes": true}]}"#;
+    for (name, title, content) in [
+        ("mcp-runner", "mcp-runner", runner),
+        ("mcpproxy-go", "mcpproxy-go", proxy),
+    ] {
+        let home = Home::with("there.json", content);
+        let here = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+        std::fs::write(home.0.config_path(), here).unwrap();
+        let report = home.migrate(&[name, "there.json"]);
+        let known = &report["servers"][0];
+        assert_eq!(known["disabled"], false, "{report:#}");
+        let notes = known["notes"].to_string();
+        assert!(
+            notes.contains(&format!("is switched off in {title}, and on here"))
+                && notes.contains("`mcpzip disable a`")
+                && !notes.contains("comes over disabled"),
+            "{notes}"
+        );
+        assert_eq!(home.servers()["a"], json!({ "command": "a" }));
+        assert_eq!(report["servers"][1]["disabled"], true, "{report:#}");
+        assert_eq!(home.servers()["new"]["disabled"], true, "{report:#}");
+    }
+}
+
+#[test]
 fn a_server_that_is_here_without_its_protection_is_not_taken_for_protected() {
     let home = Home::with(
         MCPPROXY,

@@ -383,7 +383,7 @@ fn ask_about_secrets(
     machine: &Machine,
     output: &Output,
 ) -> Result<(), Exit> {
-    let survey = Survey::of(clients, &machine.around);
+    let survey = Survey::for_moving(clients, &machine.around);
     let made = plan(&survey, &choice(moving, secrets), None, machine)?;
     let lines: Vec<Line> = made
         .secrets
@@ -432,7 +432,7 @@ fn moving(
     if clients.is_empty() {
         return Ok(Moving::default());
     }
-    let survey = Survey::of(clients, &machine.around);
+    let survey = Survey::for_moving(clients, &machine.around);
     let plan = plan(
         &survey,
         &choice(&Moving::default(), &Choice::default()),
@@ -457,8 +457,7 @@ fn moving(
             let mut items = plan.items.iter();
             items.any(|item| item.path == found.location.path && item.server == found.name)
         };
-        let apart = survey.found.iter();
-        let apart = apart.filter(|found| {
+        let apart = survey.candidates().filter(|found| {
             found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found)
         });
         let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
@@ -529,7 +528,7 @@ impl Moving {
 
 /// Plans the changes for a selection.
 fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
-    let survey = Survey::of(&selection.clients, &machine.around);
+    let survey = Survey::for_moving(&selection.clients, &machine.around);
     let mut plan = if selection.moving.names.is_empty() {
         Plan::default()
     } else {

@@ -13,13 +13,15 @@ use std::path::{Path, PathBuf};
 
 use super::Item;
 use super::cache::read_source;
-use super::model::Unmovable;
+use super::model::{Approval, Unmovable};
 use super::model_key;
+use super::plan::{guarded_elsewhere, ruled};
 use super::reading;
 use super::servers::{Servers, Twin};
 use super::stored::Stored;
 use super::{
-    Choice, Client, Edit, Entry, Node, PlanError, Scope, SecretsPlan, Syntax, Verdict, secrets,
+    Choice, Client, ConfigLocation, Edit, Entry, Found, Node, PlanError, Scope, SecretsPlan,
+    Survey, Syntax, Verdict, secrets,
 };
 use crate::config::{Environment, env, older_config_file};
 use crate::secret::{Masker, Secret};
@@ -91,6 +93,8 @@ struct DraftServer {
     left_behind: Vec<String>,
     /// Differences after the import.
     notes: Vec<String>,
+    /// Those of the notes that say why it comes over disabled.
+    why_off: Vec<String>,
 }
 
 /// A setting of mcpzip.
@@ -202,7 +206,8 @@ const RESTRICTING: [&str; 20] = [
 ];
 
 impl Import {
-    /// Plans to import what is `wanted` into the configuration at `config_file`.
+    /// Plans to import what is `wanted` into the configuration at `config_file`. The rules of the clients in `survey` about equal servers
+    /// hold for what comes over, because these clients can call it here.
     ///
     /// # Errors
     /// When one of the files cannot be read, or ours cannot be edited.
@@ -210,6 +215,7 @@ impl Import {
         wanted: Wanted<'_>,
         config_file: &Path,
         environment: &Environment,
+        survey: Option<&Survey>,
     ) -> Result<Self, PlanError> {
         let read = |path: &Path| {
             let unreadable = PlanError::unreadable(path);
@@ -232,12 +238,36 @@ impl Import {
         let mut servers = Servers::of(&text).with_secrets(stored);
         let Choice { only, .. } = wanted.choice;
         let is_wanted = |server: &DraftServer| only.is_empty() || only.contains(&server.name);
-        let (mut items, mut twins) = (Vec::new(), Vec::new());
+        let (mut items, mut twins, mut placed) = (Vec::new(), Vec::new(), Vec::new());
         for server in drafted.into_iter().filter(is_wanted) {
             secrets.extend(server.secrets());
-            items.push(server.into_item(wanted, &mut servers, &mut twins, &mut blocking));
+            let found = server.as_found(wanted.file);
+            let item = server.into_item(wanted, &mut servers, &mut twins, &mut blocking);
+            if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &item.verdict {
+                placed.push((found, name.clone()));
+            }
+            items.push(item);
         }
-        let shared = servers.share_rules(&[], &[], &[]);
+        let placed = placed.iter().map(|(found, name)| (found, name.clone()));
+        let placed: Vec<_> = placed.collect();
+        let mut of_clients = Vec::new();
+        if let Some(survey) = survey {
+            let guarded = placed.iter().filter_map(|(found, _)| {
+                let mut rules = Vec::new();
+                let why = guarded_elsewhere(found, survey, wanted.choice, &servers, &mut rules)?;
+                Some(format!("`{}`: {why}", found.name))
+            });
+            blocking.extend(guarded);
+            let unread = survey.unreadable.iter().map(|(path, problem)| {
+                format!(
+                    "rules in {} are not known, as it is not read: {problem}",
+                    path.display()
+                )
+            });
+            notes.extend(unread);
+            of_clients = ruled(survey, &placed);
+        }
+        let shared = servers.share_rules(&of_clients, &placed, &[]);
         notes.extend(shared.limits);
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;
@@ -361,6 +391,7 @@ impl DraftServer {
             blocking: Vec::new(),
             left_behind: left.filter(|key| !known.contains(&key.as_str())).collect(),
             notes: Vec::new(),
+            why_off: Vec::new(),
         }
     }
 
@@ -387,7 +418,9 @@ impl DraftServer {
     /// Imports the server disabled, with the reason as a note.
     fn switch_off(&mut self, key: &str, why: impl Into<String>) {
         self.left_behind.retain(|left| left != key);
-        self.notes.push(why.into());
+        let why = why.into();
+        self.notes.push(why.clone());
+        self.why_off.push(why);
         if let Ok(entry) = &mut self.entry {
             entry.is_disabled = true;
         }
@@ -426,6 +459,24 @@ impl DraftServer {
         self.entry.as_ref().map(Entry::secrets).unwrap_or_default()
     }
 
+    /// The server as one of the file at `path`, so that it can be compared with those of clients.
+    fn as_found(&self, path: &Path) -> Found {
+        Found {
+            location: ConfigLocation {
+                client: Client::ClaudeDesktop,
+                scope: Scope::User,
+                path: path.to_owned(),
+                syntax: Syntax::Json,
+                container: Vec::new(),
+                project: None,
+            },
+            name: self.name.clone(),
+            entry: self.entry.clone(),
+            is_mcpzip: false,
+            approval: Approval::Given,
+        }
+    }
+
     fn into_item(
         mut self,
         wanted: Wanted<'_>,
@@ -433,7 +484,8 @@ impl DraftServer {
         twins: &mut Vec<Twin>,
         blocking: &mut Vec<String>,
     ) -> Item {
-        let is_off = self.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
+        let was_off = self.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
+        let title = wanted.origin.title();
         let verdict = match self.entry {
             Err(reason) => Verdict::Stays(reason.to_string()),
             Ok(entry) if entry.is_mcpzip() => Verdict::Stays("is mcpzip itself".to_owned()),
@@ -455,7 +507,6 @@ impl DraftServer {
                         "`{name}`: mcpzip has this server without the `{key}` that it would get; `mcpzip remove` takes it out first"
                     ));
                 }
-                let title = wanted.origin.title();
                 servers.add((name, title), node, &mut self.notes, (is_merged, twins))
             }
         };
@@ -463,9 +514,29 @@ impl DraftServer {
             Verdict::Moves { name, .. } | Verdict::Conflicts { name } => name,
             Verdict::Stays(_) => &self.name,
         };
+        let is_off = match &verdict {
+            Verdict::Stays(_) => was_off,
+            _ => servers.is_off(ours),
+        };
+        // An equal server that was here before stays as it is.
+        match (was_off, is_off) {
+            (true, false) => {
+                self.notes.retain(|note| !self.why_off.contains(note));
+                self.notes.push(format!(
+                    "is switched off in {title}, and on here: mcpzip has this server already, which stays on; `mcpzip disable` keeps clients from it"
+                ));
+            }
+            (false, true) => {
+                let note = format!(
+                    "is on in {title}, and switched off here; `mcpzip enable` lets clients use it"
+                );
+                self.notes.push(note);
+            }
+            _ => {}
+        }
         // Notes are written before the name here is known.
         let notes = self.notes.iter().map(|note| {
-            ["enable", "approve"]
+            ["enable", "disable", "approve"]
                 .iter()
                 .fold(note.clone(), |note, command| {
                     note.replace(

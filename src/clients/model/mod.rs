@@ -33,6 +33,8 @@ pub(crate) struct Survey {
     pub(in crate::clients) in_projects: Vec<Found>,
     /// The files that could not be read, with the reasons.
     pub unreadable: Vec<(PathBuf, FileError)>,
+    /// The clients whose servers may move.
+    pub(in crate::clients) movable: Vec<Client>,
     pub(in crate::clients) files: BTreeMap<PathBuf, Source>,
     pub(in crate::clients) locations: Vec<ConfigLocation>,
 }

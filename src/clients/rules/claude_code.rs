@@ -455,6 +455,8 @@ mod tests {
             ("mcp__github__get.*", "github", Some("get*")),
             ("mcp__my_server__x", "my server", Some("x")),
             ("mcp__a__b__c", "a__b", Some("c")),
+            ("mcp__emoji____t3", "emoji😀", Some("t3")),
+            ("mcp__caf___t3", "café", Some("t3")),
             ("mcp__git*__x", "github", Some("x")),
             ("mcp__git*", "github", Some("*")),
             ("mcp__*__delete_*", "github", Some("delete_*")),

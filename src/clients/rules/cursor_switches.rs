@@ -1,9 +1,10 @@
 //! The servers that `agent mcp disable` of Cursor's command line agent switched off: a list for each project, in
 //! `~/.cursor/projects`. The name of the project's directory there is short for its path.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::super::cache::FileCache;
+use super::super::cache::{FileCache, listed};
 use super::super::model::{Found, Survey};
 use super::super::{Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};
@@ -71,7 +72,8 @@ pub(super) fn find(
 
 /// The content of an existing list, which is not an object as that of other files.
 fn read(path: &Path, cache: &FileCache) -> Result<Node, String> {
-    let text = cache.text(path).ok_or("cannot be read")?;
+    let text = cache.text(path).map_err(|error| error.to_string())?;
+    let text = text.ok_or("cannot be read")?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| format!("is not JSON: {error}"))?;
     Ok(Node::from(&value))
@@ -94,16 +96,15 @@ fn has(list: &Node, name: &str) -> bool {
 
 /// The existing lists, each with the projects among `known` that it may be for, or the one that Cursor wrote next to it.
 fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<List> {
-    let directories = std::fs::read_dir(around.home.join(".cursor/projects"));
-    let directories = directories.into_iter().flatten().flatten();
+    let directories = listed(&around.home.join(".cursor/projects"), usize::MAX).into_iter();
+    // A list that may be there, behind a directory that cannot be entered, is one that cannot be read.
+    let has_list =
+        |directory: &PathBuf| match directory.join("mcp-disabled.json").symlink_metadata() {
+            Ok(_) => true,
+            Err(error) => !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory),
+        };
     let mut lists: Vec<List> = directories
-        .map(|entry| entry.path())
-        .filter(|directory| {
-            directory
-                .join("mcp-disabled.json")
-                .symlink_metadata()
-                .is_ok()
-        })
+        .filter(has_list)
         .map(|directory| {
             let name = directory.file_name().unwrap_or_default().to_string_lossy();
             let trusted = cache.json(&directory.join(".workspace-trusted"));

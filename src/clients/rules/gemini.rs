@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use super::super::cache::FileCache;
+use super::super::cache::{FileCache, listed};
 use super::super::entry::NAME;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
@@ -196,11 +196,7 @@ fn permits_mcpzip(policies: &Node) -> bool {
 
 /// The directories of the extensions.
 fn extensions(around: &Surroundings) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(around.home.join(".gemini/extensions"));
-    let entries = entries.into_iter().flatten().flatten();
-    let mut directories: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-    directories.sort();
-    directories
+    listed(&around.home.join(".gemini/extensions"), usize::MAX)
 }
 
 /// The settings files, each with its project. The manifests of extensions exclude tools, too.

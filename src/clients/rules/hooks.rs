@@ -7,7 +7,10 @@ use super::super::cache::FileCache;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Platform, Surroundings, Syntax};
 use super::matcher::Matcher;
-use super::{Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, files, items, plain};
+use super::{
+    Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, files, items, plain,
+    plain_by_character,
+};
 
 /// The events before a call, in lower case and without `_`.
 const BEFORE: &[&str] = &[
@@ -83,7 +86,7 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
             Client::GeminiCli => vec![format!("mcp_{server}_"), format!("{server}__")],
             Client::Cursor => vec!["MCP:".to_owned()],
             Client::Kiro => vec![format!("@{}/", found.name)],
-            Client::Codex => vec![format!("mcp__{server}__")],
+            Client::Codex => vec![format!("mcp__{}__", plain_by_character(&found.name))],
             // The tool names of other clients are not known.
             _ => Vec::new(),
         };

@@ -6,6 +6,7 @@
 //! again after an undo.
 
 mod claude_code;
+mod codex_agents;
 mod continue_cli;
 mod cursor_switches;
 mod gemini;
@@ -257,7 +258,10 @@ fn add_rules(
         Client::OpenCode => opencode::find(survey, servers, around, cache, rules),
         Client::GeminiCli => gemini::find(survey, servers, around, cache, rules),
         Client::Goose => others::goose(survey, servers, around, cache, rules),
-        Client::Codex => others::codex(survey, servers, rules),
+        Client::Codex => {
+            others::codex(survey, servers, rules);
+            codex_agents::find(survey, servers, around, cache, rules);
+        }
         Client::Zed => {
             others::zed(survey, servers, around, cache, rules);
             others::zed_profiles(survey, servers, around, rules);
@@ -405,15 +409,19 @@ fn items(node: &Node) -> &[Node] {
     }
 }
 
-/// A server's name in the form in which clients make it part of a tool's name.
+/// A server's name in the form in which clients make it part of a tool's name. Clients in JavaScript replace each UTF-16 unit,
+/// of which some characters have two.
 fn plain(name: &str) -> String {
-    name.chars()
-        .map(|c| {
-            if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') {
-                c
-            } else {
-                '_'
-            }
-        })
-        .collect()
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+    let parts = name.chars().map(|c| match is_kept(c) {
+        true => c.to_string(),
+        false => "_".repeat(c.len_utf16()),
+    });
+    parts.collect()
+}
+
+/// [`plain`] of a client in Rust, which replaces each character.
+fn plain_by_character(name: &str) -> String {
+    let is_wide = |c: char| c.len_utf16() > 1;
+    plain(&name.replace(is_wide, "_"))
 }

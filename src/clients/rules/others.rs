@@ -5,7 +5,7 @@ use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
-use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, files, items, plain};
+use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, files, items, plain_by_character};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
 
@@ -307,7 +307,7 @@ pub(super) fn goose(
     // Goose writes an extension's name in lower case and without spaces.
     let key = |name: &str| {
         let shown = name.chars().filter(|c| !c.is_whitespace());
-        plain(&shown.collect::<String>()).to_lowercase()
+        plain_by_character(&shown.collect::<String>()).to_lowercase()
     };
     for (who, _) in node.members() {
         for (list, _) in file.members(&node, &[who], rules) {

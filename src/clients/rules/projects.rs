@@ -139,7 +139,14 @@ pub(super) fn add(
     }
 }
 
-fn add_part(key: &str, part: Part, file: &RuleFile<'_>, found: &Found, rules: &mut Vec<Rule>) {
+/// Adds the rules in the part of an entry that a file has at `key`.
+pub(super) fn add_part(
+    key: &str,
+    part: Part,
+    file: &RuleFile<'_>,
+    found: &Found,
+    rules: &mut Vec<Rule>,
+) {
     if let Some((switch, value)) = part.switch {
         let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
         rules.push(source.about(found, off(file)));

@@ -20,6 +20,8 @@ const CLAUDE: &str = ".claude/settings.json";
 const GEMINI: &str = ".gemini/policies/a.toml";
 const GOOSE: &str = ".config/goose/permission.yaml";
 const GOOSE_GH: &str = "extensions:\n  gh:\n    type: stdio\n    cmd: x\n    enabled: true\n";
+const CODEX_AGENT: &str =
+    "[mcp_servers.gh]\ncommand = \"x\"\n\n[agents.r]\nconfig_file = \"roles/r.toml\"\n";
 const CURSOR: &str = ".cursor/cli-config.json";
 
 const RULES: &[Row] = &[
@@ -233,6 +235,41 @@ const RULES: &[Row] = &[
         GH,
         ".claude/agents/a.md",
         "---\nname: a\nhooks:\n  PreToolUse:\n    - matcher: Bash\n---\n",
+        "null",
+    ),
+    (
+        "codex",
+        CODEX_AGENT,
+        ".codex/roles/r.toml",
+        "[mcp_servers.gh]\nenabled = false\n",
+        "stays",
+    ),
+    (
+        "codex",
+        CODEX_AGENT,
+        ".codex/roles/r.toml",
+        "[mcp_servers.gh]\ncommand = \"x\"\nenabled_tools = [\"get\"]\n",
+        "stays",
+    ),
+    (
+        "codex",
+        CODEX_AGENT,
+        ".codex/roles/r.toml",
+        "[mcp_servers.gh.tools.rm]\nenabled = false\n",
+        "stays",
+    ),
+    (
+        "codex",
+        CODEX_AGENT,
+        ".codex/agents/deep/a.toml",
+        "name = \"a\"\n[mcp_servers.gh]\ndisabled_tools = [\"rm\"]\n",
+        "stays",
+    ),
+    (
+        "codex",
+        CODEX_AGENT,
+        ".codex/roles/r.toml",
+        "model = \"m\"\n[mcp_servers.gl]\nenabled = false\n",
         "null",
     ),
     (

@@ -22,6 +22,7 @@ mod sharing;
 mod sources;
 mod staying;
 mod twins;
+mod unnamed;
 mod untrusted;
 mod unwrapped;
 mod withheld;

@@ -74,6 +74,35 @@ fn a_name_that_is_none_here_is_taken_under_a_safe_one_and_its_rules_hold() {
 }
 
 #[test]
+fn a_character_of_two_units_is_two_underscores_in_names_of_clients_in_javascript() {
+    for (client, own, file, rules) in [
+        (
+            "claude-code",
+            r#"{"mcpServers": {"emoji😀": {"command": "e"}}}"#,
+            ".claude/settings.json",
+            r#"{"permissions": {"deny": ["mcp__emoji____t3"]}}"#,
+        ),
+        (
+            "goose",
+            "extensions:\n  emoji😀:\n    type: stdio\n    cmd: e\n    enabled: true\n",
+            ".config/goose/permission.yaml",
+            "user:\n  never_allow:\n    - emoji___t3\n",
+        ),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file(client), own);
+        machine.put(file, rules);
+        let report = machine.migrate(&[]);
+        let name = verdict(&report, "emoji😀").1;
+        assert_eq!(
+            machine.servers()[&name]["tools"],
+            json!({ "deny": ["t3"] }),
+            "{client}: {report:#}"
+        );
+    }
+}
+
+#[test]
 fn a_list_of_permitted_tools_may_name_a_server_as_it_is_written() {
     let tools = Server::new()
         .tool("read", [echo()])

@@ -7,6 +7,35 @@ use crate::support::Server;
 use crate::support::script::answer;
 
 #[test]
+fn a_server_that_is_off_in_the_home_directory_is_hidden_below_it_and_the_plan_says_so() {
+    let machine = Machine::new();
+    let off = |project: std::path::PathBuf| {
+        let project = project.components().collect::<std::path::PathBuf>();
+        let projects = json!({ project.to_str().unwrap(): { "disabledMcpServers": ["files"] } });
+        json!({ "mcpServers": { "files": { "command": "files-mcp" } }, "projects": projects })
+    };
+    for (project, is_warned) in [(machine.home(""), true), (machine.home("one"), false)] {
+        let file = off(project.clone());
+        machine.put(user_file("claude-code"), &file.to_string());
+        let report = machine.migrate(&[]);
+        let hidden = machine.servers()["files"]["projects"].clone();
+        let hidden = hidden[0].as_str().unwrap().to_owned();
+        let hidden = std::path::Path::new(hidden.strip_prefix('!').unwrap());
+        assert!(
+            project.starts_with(hidden) && hidden.starts_with(&project),
+            "{report:#}"
+        );
+        let warnings = report["warnings"].to_string();
+        assert_eq!(
+            warnings.contains("`files` is hidden in") && warnings.contains("in all folders below"),
+            is_warned,
+            "{warnings}"
+        );
+        machine.undo();
+    }
+}
+
+#[test]
 fn servers_of_a_project_become_servers_of_that_project() {
     let machine = Machine::new();
     let here = machine
