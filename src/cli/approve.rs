@@ -60,7 +60,7 @@ pub(super) struct Selection {
     #[arg(long, conflicts_with = "server")]
     all: bool,
     /// Decide only if the differences still have this digest, which an earlier run has shown
-    #[arg(long, requires = "server")]
+    #[arg(long, requires = "server", conflicts_with = "all")]
     digest: Option<String>,
 }
 

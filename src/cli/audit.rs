@@ -170,9 +170,6 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
         output.note(&format!(
             "there is no audit log in `{directory}`: `\"audit\": {{}}` in the configuration turns it on"
         ));
-        if output.is_json_asked() {
-            output.raw_json(&json!({ "log": null, "directory": chains }).to_string());
-        }
         return Ok(false);
     }
     Ok(is_empty)

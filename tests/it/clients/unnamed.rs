@@ -101,7 +101,7 @@ fn what_another_proxy_had_gets_the_rules_of_clients() {
         "{report:#}"
     );
     assert!(!machine.setup().config_path().exists());
-    machine
+    let _ = machine
         .run(&[&import[..], &["--drop-rules"]].concat())
         .code(0);
     assert_eq!(machine.servers()["fs"], files());

@@ -341,7 +341,7 @@ fn a_rule_that_merges_into_one_server_holds_for_its_equal_that_mcpzip_had() {
     let told = report["tightened"].to_string();
     assert!(
         told.contains(
-            "`fs` has one denied tool (`write_file`) for all clients, because of `files`"
+            "`fs` has one denied tool (`write_file`) for all clients, because of Claude Code's `deny`"
         ),
         "{report:#}"
     );
