@@ -1,4 +1,4 @@
-//! What the rules of clients withhold of servers that they have only through mcpzip: those of other clients, and those that mcpzip has
+//! The rules by which clients withhold servers that they have only through mcpzip: those of other clients, and those that mcpzip has
 //! already. mcpzip's rules hold for all clients, so such a rule becomes one for all; if it withholds a whole server, or cannot be carried
 //! over, that server and the client do not come together behind mcpzip.
 
@@ -102,7 +102,7 @@ impl Withheld {
     /// withholds as a whole or in a way that cannot be carried over.
     pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<String> {
         let own = found.location.client;
-        // What is switched off can be called nowhere.
+        // No client can call a server that is switched off.
         let is_on = |found: &Found| !found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
         // A list of a client's own servers would keep all others in theirs, so those that moved before count.
         let running = self.running.iter();
@@ -219,7 +219,7 @@ fn rules_of(
         (Some(one), Some(other)) => servers.is_same_program(one, &other.to_node()),
         _ => false,
     };
-    // What the client runs itself is not withheld.
+    // A program that the client runs itself is not withheld.
     let is_run = |node: Option<&Node>| {
         let mut run = own.iter().filter(|(found, _)| {
             let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);

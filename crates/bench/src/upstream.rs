@@ -149,7 +149,7 @@ fn text_of(bytes: usize) -> String {
     text
 }
 
-/// The same text before it is written as JSON.
+/// The text of [`text_of`], before it is written as JSON.
 pub(crate) fn plain_text_of(bytes: usize) -> String {
     text_of(bytes).replace(r"\n", "\n")
 }

@@ -40,7 +40,7 @@ pub(super) fn find(
     }
 }
 
-/// The files of the agents of one configuration: those that it names, and those in the directory beside it.
+/// The files of the agents of one configuration: those that it names, and those in the directory next to it.
 fn agents(
     config: &Path,
     survey: &Survey,

@@ -119,7 +119,7 @@ pub(super) fn find(
         project: None,
         servers,
     };
-    // What it says is read with each server.
+    // Its content is read with each server.
     off.open(Syntax::Json, cache, rules);
     let mut directories = vec![
         (around.home.join(".gemini/policies"), None),

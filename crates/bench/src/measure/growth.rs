@@ -55,7 +55,7 @@ pub(super) fn measure(stand: &Stand, table: &mut Table) -> Result<()> {
         table.add(what.clone(), unit, None, vec![None, None, many]);
         let ratio = many.zip(few).map(|(many, few)| many / few);
         table.add(
-            format!("{what}, beside {} tools", group(sizes[0])),
+            format!("{what}, compared with {} tools", group(sizes[0])),
             "times",
             Some(Bar::AtMost(MOST_TIMES)),
             vec![None, None, ratio],

@@ -10,7 +10,7 @@ use crate::stand::{Line, Stand};
 use crate::table::{Bar, Table};
 use crate::upstream;
 
-/// What a call is large of.
+/// The part of a call that is large.
 #[derive(Clone, Copy)]
 enum Large {
     Result(usize),
