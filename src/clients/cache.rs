@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 use std::sync::Arc;
 
+use super::listed::is_missing;
 use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
 use crate::files::read_regular;
 
@@ -128,30 +129,6 @@ fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> 
     Ok(Source { before, text })
 }
 
-/// The entries of `directory`, at most `most` of them, sorted; none if there is no directory. If it cannot be listed, the
-/// only one is the directory itself: it cannot be read as a file, so its content counts as unknown.
-pub(super) fn listed(directory: &Path, most: usize) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(directory).and_then(|entries| {
-        let paths = entries.take(most).map(|entry| Ok(entry?.path()));
-        paths.collect::<io::Result<Vec<PathBuf>>>()
-    });
-    match entries {
-        Ok(mut paths) => {
-            paths.sort();
-            paths
-        }
-        Err(error) if is_missing(&error) => Vec::new(),
-        Err(_) => vec![directory.to_owned()],
-    }
-}
-
-/// The entries of `directory` with the extension `ending`, as [`listed`].
-pub(super) fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
-    let mut files = listed(directory, usize::MAX);
-    files.retain(|path| path == directory || path.extension().is_some_and(|known| known == ending));
-    files
-}
-
 fn content(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
     match read_regular(path, limit) {
         Ok(bytes) => Ok(Some(String::from_utf8(bytes)?)),
@@ -163,12 +140,4 @@ fn content(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
             Err(FileError::Read(Arc::new(error)))
         }
     }
-}
-
-/// Whether there is nothing at a path. A path below a file does not exist either.
-fn is_missing(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
 }

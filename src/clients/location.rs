@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cache::files;
+use super::listed::files;
 use super::{Client, Platform, Surroundings, Syntax};
 use crate::config::env;
 

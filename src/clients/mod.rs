@@ -24,6 +24,7 @@ pub(crate) mod fuzzing;
 mod import;
 mod inspection;
 mod journal;
+mod listed;
 mod location;
 mod lock;
 mod model;

@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use super::super::cache::{FileCache, listed};
+use super::super::cache::FileCache;
 use super::super::fixed::{plugins, policy};
+use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, is_about_all};

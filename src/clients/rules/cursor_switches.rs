@@ -4,7 +4,8 @@
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::super::cache::{FileCache, listed};
+use super::super::cache::FileCache;
+use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};

@@ -4,8 +4,9 @@
 
 use std::path::PathBuf;
 
-use super::super::cache::{FileCache, listed};
+use super::super::cache::FileCache;
 use super::super::entry::NAME;
+use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};

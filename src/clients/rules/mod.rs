@@ -23,7 +23,8 @@ use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
-use super::cache::{FileCache, files, read_source};
+use super::cache::{FileCache, read_source};
+use super::listed::files;
 use super::model::{Approval, Carried, Found, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
