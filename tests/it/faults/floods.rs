@@ -51,7 +51,6 @@ pub(super) const MEGABYTE: usize = 1024 * 1024;
 #[track_caller]
 pub(super) fn assert_peak(client: &Client, limit: usize) {
     let peak = peak(client.process()) / MEGABYTE;
-    println!("{peak} MB at the peak");
     assert!(peak < limit, "{peak} MB");
 }
 
