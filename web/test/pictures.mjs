@@ -83,7 +83,7 @@ async function takeAll() {
       await tab.evaluate(() => document.fonts.ready);
       await wait(400);
       const path = join(target, `${name}-${theme}.webp`);
-      writeFileSync(path, await picture(tab, 0.7));
+      writeFileSync(path, await picture(tab, 0.6));
       const { size } = statSync(path);
       console.log(`${path}: ${size.toLocaleString('en')} bytes`);
       if (size > MOST) fail(`${path} has ${size} bytes, more than ${MOST}`);
