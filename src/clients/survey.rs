@@ -221,7 +221,9 @@ fn trusted_folders(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
     let is_trusted = |value: &Node| value.as_text().is_some_and(|text| text != "DO_NOT_TRUST");
     let named = named.into_iter().filter(|(_, value)| is_trusted(value));
     let named = named.map(|(key, _)| PathBuf::from(key));
-    named.filter(|directory| directory.is_dir()).collect()
+    named
+        .filter(|directory| directory.is_absolute() && directory.is_dir())
+        .collect()
 }
 
 /// Whether a list outside of the server's entry keeps the client from starting it.

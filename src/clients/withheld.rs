@@ -187,7 +187,10 @@ pub(super) fn becomes_limit(rule: &Rule) -> bool {
 
 /// Whether a rule withholds all servers but those that it permits.
 fn permits_others(rule: &Rule) -> bool {
-    rule.key.contains("allowed") || matches!(rule.carried, Carried::Only(_))
+    let is_list = ["allowed", "allowMCPServers"]
+        .iter()
+        .any(|list| rule.key.contains(list));
+    is_list || matches!(rule.carried, Carried::Only(_))
 }
 
 fn withholds_all(rule: &Rule) -> bool {

@@ -5,8 +5,8 @@ import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Home, PATIENCE, browser, overlay, wait } from './support.mjs';
 
-/** The first paint on this machine, in milliseconds. */
-const QUICK = 200;
+/** The first paint, in milliseconds more than the browser takes for a page of one word. */
+const QUICK = 150;
 
 /** Pages, and an element that appears when they are ready. */
 export const PAGES = {
@@ -40,6 +40,7 @@ const named = process.argv.slice(2).filter((name) => name in PAGES);
 const home = new Home();
 const chromium = await browser();
 const paints = [];
+const plain = [];
 try {
   const session = await home.session('claude-code');
   await session.call('read_page', { path: '/' });
@@ -73,7 +74,7 @@ if (findings.length) {
   console.error(`${findings.length} findings`);
   process.exit(1);
 }
-console.log(`${named.length || Object.keys(PAGES).length} pages without a finding in both themes at ${WIDTHS.map(([width]) => width).join(', ')} pixels; first paint ${paints.length ? `after ${paints.map(Math.round).join(', ')} ms` : 'not measured'}`);
+console.log(`${named.length || Object.keys(PAGES).length} pages without a finding in both themes at ${WIDTHS.map(([width]) => width).join(', ')} pixels; first paint ${paints.length ? `after ${paints.map(Math.round).join(', ')} ms, of a plain page after ${plain.map(Math.round).join(', ')} ms` : 'not measured'}`);
 process.exit(0);
 
 async function walk(tab, { theme, width, base, origin, session }) {
@@ -112,17 +113,23 @@ async function walk(tab, { theme, width, base, origin, session }) {
 
 /** The first paint of a browser that has nothing yet: ten times, and up to fifty on a machine that has other things to do. */
 async function paint(cookies, base) {
-  for (let turn = 0; turn < 10 || (turn < 50 && Math.min(...paints) > QUICK); turn += 1) {
+  const took = async (address) => {
     const context = await chromium.newContext();
     await context.addCookies(cookies);
     await overlay(context);
     const tab = await context.newPage();
-    await tab.goto(base, { waitUntil: 'load' });
+    await tab.goto(address, { waitUntil: 'load' });
     await tab.getByText('Live').first().waitFor();
     await tab.waitForFunction(() => performance.getEntriesByName('first-contentful-paint').length > 0);
-    paints.push(await tab.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime));
+    const time = await tab.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
     await context.close();
+    return time;
+  };
+  // The best of each: a busy machine makes any one slow.
+  const more = () => Math.min(...paints) - Math.min(...plain);
+  for (let turn = 0; turn < 10 || (turn < 50 && more() > QUICK); turn += 1) {
+    plain.push(await took('data:text/html,<p>Live</p>'));
+    paints.push(await took(base));
   }
-  // A busy machine makes one slow: the best one says what the page takes.
-  if (Math.min(...paints) > QUICK) findings.push(`the first paint comes after ${paints.map(Math.round)} ms, the limit is ${QUICK}`);
+  if (more() > QUICK) findings.push(`the first paint comes after ${paints.map(Math.round)} ms, and that of a plain page after ${plain.map(Math.round)} ms: the limit is ${QUICK} ms more`);
 }

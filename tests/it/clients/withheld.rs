@@ -146,18 +146,21 @@ fn a_hook_that_also_sees_mcpzips_own_tools_keeps_no_server_of_another_client() {
 #[test]
 fn a_client_whose_list_has_its_own_servers_alone_keeps_them_where_others_would_come_to_it() {
     // Claude Code's servers move first.
-    let machine = machine(&[(
-        user_file("gemini-cli"),
-        r#"{"mcpServers": {"g": {"command": "g-mcp"}}, "mcp": {"allowed": ["g"]}}"#,
-    )]);
-    let report = machine.migrate(&[]);
-    let (said, why) = verdict(&report, "g");
-    assert!(
-        said == "stays" && why.contains("Gemini CLI could call `own` of Claude Code"),
-        "{report:#}"
-    );
-    assert!(!machine.read(user_file("gemini-cli")).contains("mcpzip"));
-    assert_eq!(verdict(&report, "mem").0, "moves", "{report:#}");
+    for list in [
+        r#""mcp": {"allowed": ["g"]}"#,
+        r#""allowMCPServers": ["g"]"#,
+    ] {
+        let settings = format!(r#"{{"mcpServers": {{"g": {{"command": "g-mcp"}}}}, {list}}}"#);
+        let machine = machine(&[(user_file("gemini-cli"), &settings)]);
+        let report = machine.migrate(&[]);
+        let (said, why) = verdict(&report, "g");
+        assert!(
+            said == "stays" && why.contains("Gemini CLI could call `own` of Claude Code"),
+            "{list}: {report:#}"
+        );
+        assert!(!machine.read(user_file("gemini-cli")).contains("mcpzip"));
+        assert_eq!(verdict(&report, "mem").0, "moves", "{list}: {report:#}");
+    }
 }
 
 #[test]
