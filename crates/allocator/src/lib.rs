@@ -1,17 +1,25 @@
 //! The allocator of the program. With glibc it is glibc's, with settings that return freed memory to the system. With musl, whose
-//! own is slow for many small blocks, it is dlmalloc.
+//! own is slow for many small blocks, it is dlmalloc for small ones, and the system itself for large ones.
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was
 //! freed, blocks of that size are allocated on the heap, and a small block behind them keeps all of them from being
-//! returned. dlmalloc and the allocators of other systems return memory without such settings.
+//! returned. dlmalloc has only that heap, so large blocks are mapped separately here. The allocators of other systems
+//! return memory without such settings.
 
-#[cfg(target_env = "musl")]
+#[cfg(any(
+    all(target_os = "linux", target_env = "musl"),
+    all(test, target_os = "linux")
+))]
+mod mapped;
+
+#[cfg(all(target_os = "linux", target_env = "musl"))]
 #[global_allocator]
-static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
+static ALLOCATOR: mapped::LargeMapped<dlmalloc::GlobalDlmalloc> =
+    mapped::LargeMapped(dlmalloc::GlobalDlmalloc);
 
 /// Blocks of at least this size, in bytes, are mapped separately and returned to the system when they are freed.
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(target_os = "linux")]
 const MAPPED_FROM: libc::c_int = 128 * 1024;
 
 /// Free bytes kept at the end of the heap, so that messages of the usual size need no system call.

@@ -756,6 +756,43 @@ mod tests {
     }
 
     #[test]
+    fn a_rejection_counts_where_changes_are_reported_only() {
+        // Of such a server, the end of its record alone is read where nothing was rejected.
+        let directory = tempfile::tempdir().unwrap();
+        let tools = listed(&[("read", "Reads."), ("add", "Adds.")]);
+        let noticing = pins(directory.path(), Trust::Report);
+        note(&noticing, &key(), &tools);
+        let path = directory.path().join("v2");
+        let record = fs::read_dir(path).unwrap().find_map(|file| {
+            let path = file.unwrap().path();
+            (path.extension()? == "json").then_some(path)
+        });
+        let record = record.unwrap();
+        let text = fs::read_to_string(&record).unwrap();
+        let held_by = |text: &str| {
+            fs::write(&record, text).unwrap();
+            let pins = pins(directory.path(), Trust::Report);
+            pins.load([key()].iter());
+            held(&pins, &tools)
+        };
+        assert!(text.ends_with(r#","rejected":[],"rejected_entries":[]}"#));
+        assert!(held_by(&text).is_empty());
+        let rejected = text.replace(r#""rejected":[]"#, r#""rejected":["add"]"#);
+        assert_eq!(held_by(&rejected), ["add"]);
+        // In another order and with spaces, and where the last members are those of something else.
+        let moved = text.replace(r#","rejected":[],"#, ",");
+        let moved = moved.replacen('{', r#"{ "rejected" : ["add"], "#, 1);
+        assert_eq!(held_by(&moved), ["add"]);
+        let within = text.trim_end_matches('}').replace(
+            r#","rejected":[],"rejected_entries":[]"#,
+            r#","rejected":["add"],"x":{"y":0,"rejected":[],"rejected_entries":[]}}"#,
+        );
+        assert_eq!(held_by(&within), ["add"]);
+        // Unreadable: nothing of the server is used.
+        assert_eq!(held_by(&rejected[..rejected.len() - 1]), ["read", "add"]);
+    }
+
+    #[test]
     fn pins_are_read_while_others_are_written() {
         let directory = tempfile::tempdir().unwrap();
         let pins = std::sync::Arc::new(pins(directory.path(), Trust::Pin));

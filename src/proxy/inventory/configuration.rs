@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::listing::ListingTask;
 use super::watched::Watched;
 use super::{Inventory, Start, changes, policy, renewal};
-use crate::catalog::{Key, ServerTools, Snapshot};
+use crate::catalog::{Failures, Key, Lists, ServerTools, Snapshot};
 use crate::config::Config;
 use crate::mcp::Revision;
 use crate::proxy::callers::listener::ChangeNotice;
@@ -16,6 +16,9 @@ use crate::tool::ServerName;
 
 /// The longest time for which reading the cache waits for a client's handshake.
 const PATIENCE: Duration = Duration::from_millis(20);
+
+/// The number of threads that read lists.
+const READERS: usize = 4;
 
 /// The servers that a configuration adds and removes. A server whose entry has changed is in both.
 struct Difference {
@@ -65,9 +68,13 @@ impl Inventory {
     fn note_topics(&self, config: &Config) {
         // Other sessions read them, and see other tools.
         if !config.has_profile_rules() {
-            let snapshot = self.catalog.snapshot();
-            self.topics.note(&snapshot);
-            self.extensions.note(&snapshot);
+            self.extensions.note(&self.catalog.snapshot());
+            let (topics, catalog) = (self.topics.clone(), self.catalog.clone());
+            // A first search waits for what this thread does next.
+            drop(
+                self.tasks
+                    .spawn_blocking(move || topics.note(&catalog, None)),
+            );
         }
     }
 
@@ -201,25 +208,30 @@ impl Inventory {
         }
     }
 
+    /// Reads the pins and the lists of these servers, on several threads: a first search waits for them.
     async fn load(&self, keys: Vec<Key>) -> Cached {
-        let (lists, pins, all) = (self.lists.clone(), self.pins.clone(), self.keys());
-        let failures = self.failures.clone();
-        let load = move || {
-            pins.load(all.iter());
-            let mut cached = Cached::default();
-            for key in keys {
-                match lists.load(&key) {
-                    Some(known) => cached.known.push(known),
-                    None if failures.is_fresh(&key) => cached.doubtful.push(key.server),
-                    None => {}
-                }
-            }
-            cached
-        };
-        let known = self.tasks.spawn_blocking(load).await.unwrap_or_default();
+        let (pins, all) = (self.pins.clone(), self.keys());
+        let pinned = self.tasks.spawn_blocking(move || pins.load(all.iter()));
+        let parts = keys.chunks(keys.len().div_ceil(READERS).max(1));
+        let parts: Vec<_> = parts
+            .map(|keys| {
+                let (keys, lists) = (keys.to_vec(), self.lists.clone());
+                let failures = self.failures.clone();
+                self.tasks
+                    .spawn_blocking(move || Cached::load(keys, &lists, &failures))
+            })
+            .collect();
+        let mut cached = Cached::default();
+        for part in parts {
+            let Cached { known, doubtful } = part.await.unwrap_or_default();
+            cached.known.extend(known);
+            cached.doubtful.extend(doubtful);
+        }
+        // Tools are shown when it is known which of them wait.
+        let _ = pinned.await;
         let lists = self.lists.clone();
         drop(self.tasks.spawn_blocking(move || lists.tidy()));
-        known
+        cached
     }
 }
 
@@ -229,4 +241,18 @@ struct Cached {
     known: Vec<Arc<ServerTools>>,
     /// The servers without a list that failed to list their tools a short time ago.
     doubtful: Vec<ServerName>,
+}
+
+impl Cached {
+    fn load(keys: Vec<Key>, lists: &Lists, failures: &Failures) -> Self {
+        let mut cached = Self::default();
+        for key in keys {
+            match lists.load(&key) {
+                Some(known) => cached.known.push(known),
+                None if failures.is_fresh(&key) => cached.doubtful.push(key.server),
+                None => {}
+            }
+        }
+        cached
+    }
 }

@@ -253,7 +253,7 @@ impl Inventory {
             }
             // Other sessions read them, and see other tools.
             if !config.has_profile_rules() && !config.has_servers_of_people() {
-                topics.note(&snapshot);
+                topics.note(&catalog, Some(&server));
                 extensions.note(&snapshot);
             }
             (changes::by_listing(&server, &before, &snapshot), snapshot)

