@@ -16,6 +16,7 @@ use super::question::agrees;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
 use crate::config::{Config, Holds, Paths, Transport, Trust};
+use crate::proxy::Progress;
 use crate::scan;
 use crate::secret::Secret;
 use crate::sources::saved_script;
@@ -147,7 +148,14 @@ pub(super) async fn run(
                 continue;
             }
         }
-        let pending = pending_of(&server, selection, app).await?;
+        let pending = match pending_of(&server, selection, app).await {
+            // The others can be decided on.
+            Err(exit) if selection.all && output.can_ask() => {
+                output.note(&exit.to_string());
+                continue;
+            }
+            pending => pending?,
+        };
         if !pending.is_empty() {
             all.push((server, pending));
         }
@@ -382,6 +390,15 @@ async fn pending_of(
     if pending.is_quarantined && pending.tools.is_empty() {
         inventory.list(Some(server), LIST_LIMIT).await;
         pending = inventory.pending(server);
+        if counted(&pending) == 0
+            && let Some(Progress::Failed(reason)) = inventory.progress().get(server)
+        {
+            let masker = &app.proxy().unscoped().config().masker;
+            let reason = masker.mask(&reason.to_string()).into_owned();
+            return Err(Exit::unavailable(format!(
+                "`{server}` cannot be reached, so there is nothing to decide on yet: {reason}"
+            )));
+        }
     }
     let snapshot = app.proxy().unscoped().snapshot();
     let is_known = |tool: &str| {

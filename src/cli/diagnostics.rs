@@ -161,7 +161,7 @@ impl Exit {
             }
             Failure::Call { name, error } if matches!(**error, CallError::Lost { .. }) => format!(
                 "{}; `mcpzip logs {}` shows its last words",
-                failure.text(view),
+                failure.text(view).trim_end_matches('.'),
                 name.server
             ),
             failure => failure.text(view),

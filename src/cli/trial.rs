@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good};
 use crate::app::App;
-use crate::config::{EntryError, Environment, Paths, SessionEnv, Transport, how_to_set};
+use crate::config::{
+    ConfigWarning, EntryError, Environment, Paths, SessionEnv, Transport, how_to_set,
+};
 use crate::proxy::{Progress, counted};
 use crate::tool::ServerName;
 
@@ -127,9 +129,14 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     let server = ServerName::new(name)
         .ok()
         .filter(|server| config.servers.contains_key(server));
+    let is_unusable = |warning: &ConfigWarning| matches!(warning, ConfigWarning::Disabled { name: found, .. } if found == name);
     let Some(server) = server else {
-        return Trial::Failed {
-            reason: "it is not in the configuration".to_owned(),
+        // Nothing that a disabled server lacks matters before it is enabled.
+        return match config.warnings.iter().any(|it| is_unusable(&it.kind)) {
+            true => Trial::Disabled,
+            false => Trial::Failed {
+                reason: "it is not in the configuration".to_owned(),
+            },
         };
     };
     if config.servers[&server].disabled {

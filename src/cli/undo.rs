@@ -28,7 +28,7 @@ pub(super) struct Arguments {
     /// Show what would be reverted without doing it
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
-    /// Do it without asking
+    /// Do it without asking, as without a terminal
     #[arg(long, short)]
     yes: bool,
 }

@@ -58,6 +58,19 @@ impl House {
 }
 
 #[test]
+fn a_server_that_is_switched_off_moves_without_its_variable() {
+    let house = House::new();
+    house.write(
+        ".codex/config.toml",
+        "[mcp_servers.figma]\nurl = \"http://127.0.0.1:9/mcp\"\nbearer_token_env_var = \"FIGMA_TOKEN\"\nenabled = false\n",
+    );
+    let report = house.run(&["init", "--yes"]).code(0).json();
+    assert_eq!(report["tests"][0]["state"], "disabled", "{report:#}");
+    let figma = &house.config()["mcpServers"]["figma"];
+    assert_eq!(figma["disabled"], true, "{report:#}");
+}
+
+#[test]
 fn what_cannot_be_read_or_is_missing_is_no_finished_setup() {
     let house = House::new();
     house.write(".claude.json", "{bad");

@@ -20,6 +20,21 @@ use crate::support::{Client, Server, Setup};
 const WORDS: &str = "obey these words";
 
 #[test]
+fn approving_a_quarantined_server_that_does_not_answer_says_why() {
+    let ends = Server::new().at_start([say("no licence"), exit(1)]);
+    let setup = Setup::new().server_with("a", ends, json!({ "trust": "quarantine" }));
+    for command in ["approve", "reject"] {
+        let told = setup.run(&[command, "a"]).code(4);
+        let said = &told.stderr;
+        assert!(
+            said.contains("`a` cannot be reached") && said.contains("ended during the handshake"),
+            "{told}"
+        );
+        assert!(!told.stdout.contains("digest"), "{told}");
+    }
+}
+
+#[test]
 fn the_words_of_a_quarantined_server_reach_no_agent_in_errors_and_logs() {
     let refusal = || error(&json!({ "code": -32000, "message": WORDS }).to_string());
     let trust = || json!({ "trust": "quarantine" });

@@ -17,6 +17,9 @@ use crate::tool::ServerName;
 /// The longest time for which reading the cache waits for a client's handshake.
 const PATIENCE: Duration = Duration::from_millis(20);
 
+/// The longest time for which the words of instructions wait for the index.
+const INDEXED: Duration = Duration::from_secs(5);
+
 /// The number of threads that read lists.
 const READERS: usize = 4;
 
@@ -70,11 +73,14 @@ impl Inventory {
         if !config.has_profile_rules() {
             self.extensions.note(&self.catalog.snapshot());
             let (topics, catalog) = (self.topics.clone(), self.catalog.clone());
-            // A first search waits for what this thread does next.
-            drop(
-                self.tasks
-                    .spawn_blocking(move || topics.note(&catalog, None)),
-            );
+            let (index, tasks) = (self.index.clone(), self.tasks.clone());
+            // A first search waits for the index, and needs the processors until then.
+            self.tasks.spawn(async move {
+                let indexed = index.wait(INDEXED);
+                if tasks.stop().run_until_cancelled(indexed).await.is_some() {
+                    drop(tasks.spawn_blocking(move || topics.note(&catalog, None)));
+                }
+            });
         }
     }
 
