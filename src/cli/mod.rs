@@ -367,7 +367,8 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(exit) => {
             if !exit.is_printed() {
                 output.error(&exit);
-            } else if let Err(unwritten) = output.finish() {
+            }
+            if let Err(unwritten) = output.finish() {
                 output.error(&unwritten);
                 return ExitCode::from(unwritten.code());
             }

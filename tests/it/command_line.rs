@@ -86,6 +86,18 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
     let stderr = String::from_utf8_lossy(&doctor.stderr).into_owned();
     assert!(stderr.contains("No space left"), "{stderr}");
     assert_eq!(doctor.status.code(), Some(1), "{stderr}");
+    // A server that fails hides nothing of that.
+    let setup = setup.server("broken", Server::new().at_start([exit(3)]));
+    setup.save();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let servers = setup.command(&["servers"]).stdout(full.unwrap()).output();
+    let servers = servers.unwrap();
+    let stderr = String::from_utf8_lossy(&servers.stderr).into_owned();
+    assert!(
+        stderr.contains("not ready") && stderr.contains("No space left"),
+        "{stderr}"
+    );
+    assert_eq!(servers.status.code(), Some(1), "{stderr}");
     // A token that was not shown counts all the same.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
     let mut token = setup.command(&["token", "create", "bob"]);

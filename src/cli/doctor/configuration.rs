@@ -95,7 +95,12 @@ pub(super) fn examine(
         for warning in &config.warnings {
             let kind = match warning.kind {
                 ConfigWarning::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,
-                ConfigWarning::NoServers => continue,
+                // Nothing is missing while the server is off.
+                ConfigWarning::NoServers
+                | ConfigWarning::Disabled {
+                    fault: EntryError::MissingVariable { .. },
+                    ..
+                } => continue,
                 _ => &kinds::CONFIG_ODD,
             };
             examination.add(Finding::new(

@@ -260,8 +260,8 @@ fn check_file(store: &Store) -> Result<(), Exit> {
     match store.lock_kind().map_err(failed)? {
         Lock::None if store.has_variable() => Ok(()),
         Lock::None if !store.has_session() => Err(Exit::failed(
-            "there is no directory that ends with your session (XDG_RUNTIME_DIR), so a passphrase could not \
-             open the file for servers: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+            "there is no keychain here, and the encrypted file needs a key: set MCPZIP_SECRET_KEY to one of `mcpzip secret key`. A \
+             passphrase would do only where XDG_RUNTIME_DIR names a directory that lasts as long as your session",
         )),
         Lock::None => input::check_new_passphrase(),
         Lock::Key | Lock::Passphrase => match store.key() {
