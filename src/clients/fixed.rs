@@ -16,6 +16,7 @@ pub(super) const REQUIRED: &str = "mcp_servers";
 const CONNECTOR: &str = "is a connector of the claude.ai account, which is set up there";
 const PLUGIN: &str = "comes with a plugin, and goes with it";
 const BUNDLE: &str = "is a bundle (`.mcpb`), which the client installs and starts itself";
+const OLD_PLACE: &str = "is in `mcp.servers`, where old versions had it: a current VS Code moves it to `mcp.json` when it starts; run this again then";
 const MANAGED: &str = "is set by an administrator (`managed-mcp.json`)";
 
 /// The fixed servers of `clients`.
@@ -62,6 +63,18 @@ pub(super) fn find(
                 .unwrap_or_default()
             {
                 add(Client::ClaudeCode, &path, server, MANAGED);
+            }
+        }
+    }
+    if clients.contains(&Client::VsCode) {
+        let profiles = Client::VsCode.profile_places(around).into_iter();
+        let lists = [Client::VsCode.user_location(around)].into_iter();
+        for list in lists.chain(profiles) {
+            let path = list.path.with_file_name("settings.json");
+            let settings = cache.json(&path).unwrap_or(Node::Null);
+            let servers = settings.at(&["mcp", "servers"]).map(Node::members);
+            for (server, _) in servers.unwrap_or_default() {
+                add(Client::VsCode, &path, server, OLD_PLACE);
             }
         }
     }

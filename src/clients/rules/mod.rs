@@ -310,7 +310,7 @@ impl RuleFile<'_> {
     fn text(&self, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<String> {
         let text = cache.text(self.path);
         text.unwrap_or_else(|problem| {
-            self.unread(problem.to_string(), rules);
+            self.unread(problem.predicate(), rules);
             None
         })
     }
