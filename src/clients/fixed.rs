@@ -302,3 +302,109 @@ fn is_meant_by_target(rule: &Node, written: &Invocation) -> bool {
         Invocation::Unknown => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Choice, Launch, Plan, Platform, Verdict};
+    use super::*;
+    use crate::config::Environment;
+
+    /// Codex with `servers` and Cursor with `mem`, under an administrator's `requirements`: the reasons why `gh` and `mem`
+    /// stay. No other test can write to the system's directory.
+    fn reasons(servers: &str, requirements: &str) -> [Option<String>; 2] {
+        let home = tempfile::tempdir().unwrap();
+        let write = |file: &str, text: &str| {
+            let path = home.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        write(".codex/config.toml", servers);
+        write(
+            ".cursor/mcp.json",
+            r#"{"mcpServers": {"mem": {"command": "mem-mcp"}}}"#,
+        );
+        write("admin/requirements.toml", requirements);
+        let around = Surroundings {
+            home: home.path().to_owned(),
+            platform: Platform::Linux,
+            environment: Environment::default(),
+            directory: None,
+            managed: None,
+            codex_managed: Some(home.path().join("admin")),
+            claude_config: None,
+        };
+        let launch = Launch {
+            program: "/bin/mcpzip".to_owned(),
+            is_on_path: true,
+            args: vec!["serve".to_owned()],
+            variables: Vec::new(),
+            approval: None,
+            profile: None,
+        };
+        let survey = Survey::for_moving(&Client::ALL, &around);
+        let config = home.path().join("config.json");
+        let plan = Plan::new(&survey, &Choice::default(), &config, &launch, &around).unwrap();
+        ["gh", "mem"].map(|name| {
+            let item = plan.items.iter().find(|item| item.server == name).unwrap();
+            match &item.verdict {
+                Verdict::Stays(reason) => Some(reason.clone()),
+                _ => None,
+            }
+        })
+    }
+
+    #[test]
+    fn codex_runs_what_its_requirements_have_by_name_and_identity() {
+        const GH: &str = "[mcp_servers.gh]\ncommand = \"gh-mcp\"\n";
+        const OWN: &str = "[mcp_servers.mcpzip.identity]\ncommand = \"mcpzip\"\n";
+        const RUNS: &str = "[mcp_servers.mcpzip]\ncommand = \"mcpzip\"\nargs = [\"serve\"]\n";
+        let gh = "[mcp_servers.gh.identity]\ncommand = \"gh-mcp\"\n";
+        let has = |reason: &Option<String>, text: &str| {
+            assert!(
+                reason.as_ref().is_some_and(|reason| reason.contains(text)),
+                "{text}: {reason:?}"
+            );
+        };
+        for (servers, requirements, of_gh, of_mem) in [
+            (GH, "", "", ""),
+            (GH, "allowed_sandbox_modes = [\"read-only\"]\n", "", ""),
+            (GH, "[mcp_servers]\n", "is blocked: `mcp_servers`", ""),
+            (GH, OWN, "is blocked: `mcp_servers`", ""),
+            (
+                GH,
+                "[mcp_servers.gh.identity]\ncommand = \"other\"\n",
+                "is blocked: `mcp_servers`",
+                "",
+            ),
+            (
+                "[mcp_servers.gh]\nurl = \"https://gh.example/mcp\"\n",
+                gh,
+                "is blocked: `mcp_servers`",
+                "",
+            ),
+            // mcpzip would not run in its place.
+            (GH, gh, "mcpzip is blocked: `mcp_servers`", ""),
+            (
+                &[GH, RUNS].concat(),
+                &[gh, OWN].concat(),
+                "",
+                "Codex could call it",
+            ),
+            (
+                GH,
+                "[[hooks.PreToolUse]]\nmatcher = \"mcp__gh__.*\"\n",
+                "`hooks.PreToolUse`",
+                "",
+            ),
+            (GH, "mcp_servers = [", "are not known", ""),
+        ] {
+            let reasons = reasons(servers, requirements);
+            for (reason, text) in reasons.iter().zip([of_gh, of_mem]) {
+                match text {
+                    "" => assert_eq!(*reason, None, "{requirements}"),
+                    text => has(reason, text),
+                }
+            }
+        }
+    }
+}

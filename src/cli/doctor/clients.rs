@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::super::clients::NO_CLIENT;
 use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::Examination;
