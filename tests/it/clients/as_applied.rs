@@ -211,3 +211,20 @@ fn of_an_equal_server_that_is_off_no_tools_are_there_twice() {
         assert_eq!(warnings.contains("twice"), is_told, "{report:#}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn where_there_is_no_client_the_next_step_is_named() {
+    use crate::support::terminal::Terminal;
+    let machine = Machine::new();
+    machine.setup().save();
+    let Some(terminal) = Terminal::run(&machine.setup().command(&["clients"])) else {
+        return;
+    };
+    terminal.shows("`mcpzip connect CLIENT`");
+    let report = machine.run(&["doctor", "--json"]).json();
+    assert!(
+        report.to_string().contains("`mcpzip connect --help` lists"),
+        "{report:#}"
+    );
+}
