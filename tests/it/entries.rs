@@ -283,7 +283,7 @@ fn a_removed_entry_names_the_restrictions_that_go_with_it() {
             "rm"]}, "trust": "pin", "disabled": true}, "b": {"command": "x", "disabled": true}}}"#,
     );
     let removed = run(&setup, &["remove", "a"]).code(0);
-    let gone = r#"`tools` ({"deny": [ "rm"]}) and `trust` ("pin") went with `a`"#;
+    let gone = r#"`tools` ({"deny": ["rm"]}) and `trust` ("pin") went with `a`"#;
     assert!(removed.stderr.contains(gone), "{removed}");
     let removed = run(&setup, &["remove", "b"]).code(0);
     assert!(!removed.stderr.contains("went with"), "{removed}");

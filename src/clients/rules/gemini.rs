@@ -180,7 +180,7 @@ pub(super) fn find(
         };
         for section in ["rule", "safety_checker"] {
             for rule in node.get(section).map(items).unwrap_or_default() {
-                // Those of other places have another rank, whatever their priorities are.
+                // Those of another place are all above or all below these.
                 let nearby = policies.iter().filter(|(_, _, other, _)| other == place);
                 let nearby =
                     nearby.flat_map(|(.., node)| node.get("rule").map(items).unwrap_or_default());
