@@ -161,10 +161,7 @@ fn change(
 fn gone_hint(name: &str, document: &Document) -> Option<String> {
     let gone = restrictions(document, name).into_iter();
     let gone = gone.filter(|(key, _)| !matches!(*key, "disabled" | "placement"));
-    let shown = |(key, value): (&str, String)| {
-        let words: Vec<&str> = value.split_whitespace().collect();
-        format!("`{key}` ({})", printable(&words.join(" ")))
-    };
+    let shown = |(key, value): (&str, String)| format!("`{key}` ({})", printable(&value));
     let gone: Vec<String> = gone.map(shown).collect();
     (!gone.is_empty()).then(|| {
         format!(
