@@ -9,7 +9,7 @@ use super::cache::FileCache;
 use super::model::{Approval, Unmovable};
 use super::servers::Servers;
 use super::{Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey};
-use super::{barrier, reading, rules};
+use super::{barrier, fixed, reading, rules};
 
 /// The rules of clients about servers of others.
 pub(super) struct Withheld {
@@ -49,6 +49,7 @@ impl Withheld {
                     location,
                     name: name.clone(),
                     entry,
+                    written: reading::written(Client::ClaudeCode, node),
                     is_mcpzip: false,
                     approval: Approval::Given,
                 }
@@ -189,7 +190,8 @@ pub(super) fn becomes_limit(rule: &Rule) -> bool {
 fn permits_others(rule: &Rule) -> bool {
     let is_list = ["allowed", "allowMCPServers"]
         .iter()
-        .any(|list| rule.key.contains(list));
+        .any(|list| rule.key.contains(list))
+        || rule.key == fixed::REQUIRED;
     is_list || matches!(rule.carried, Carried::Only(_))
 }
 

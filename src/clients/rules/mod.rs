@@ -21,23 +21,22 @@ mod vs_code;
 
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
-
 use super::cache::{FileCache, read_source};
 use super::listed::files;
-use super::model::{Approval, Carried, Found, Rule, RuleKind, Survey, Unmovable};
-use super::{Client, Node, Surroundings, Syntax, fixed};
+use super::model::{Approval, Carried, Found, Invocation, Rule, RuleKind, Survey, Unmovable};
+use super::{Client, Node, Surroundings, Syntax, fixed, reading};
 
 pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
 };
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
-pub(super) use others::is_hidden_at_cursor;
+pub(super) use others::{is_hidden_at_cursor, zed_permits};
 pub(super) use projects::in_projects;
 pub(super) use rights::Rights;
 pub(super) use vs_code::refused_access;
 
-/// The reason why a hook cannot be carried over.
+/// The reason why a hook cannot be carried over. That holds for a hook on all tools, too: it also runs for `execute_tool`,
+/// but one that refuses a tool by its name would let that tool through, and no one can tell it from one that only logs.
 const HOOK_SEES_EXECUTE_TOOL: &str =
     "a hook sees `execute_tool` now, with the tool's name in its input";
 
@@ -162,19 +161,26 @@ pub(crate) fn guards(
         found.any(|found| found.location.client == client && found.name == name)
     };
     let names = names.iter().filter(|name| !has_itself(name));
+    let config = read_source(config_file, Syntax::Json).ok();
+    let config = config.as_ref().map(|config| config.text.node());
+    let written = |name: &str| match config.and_then(|config| config.at(&["mcpServers", name])) {
+        Some(entry) => reading::written(Client::ClaudeCode, entry),
+        None => Invocation::Unknown,
+    };
     let servers: Vec<Found> = names
         .map(|name| Found {
             location: client.user_location(around),
             name: (*name).to_owned(),
             entry: Err(Unmovable::Configured),
+            written: written(name),
             is_mcpzip: false,
             approval: Approval::Given,
         })
         .collect();
     let servers: Vec<&Found> = servers.iter().collect();
     let mut rules = elsewhere(client, &servers, survey, around, &FileCache::default());
-    if let Ok(config) = read_source(config_file, Syntax::Json) {
-        rules.retain(|rule| !is_in(rule, config.text.node()));
+    if let Some(config) = config {
+        rules.retain(|rule| !is_in(rule, config));
     }
     rules
 }
@@ -207,6 +213,9 @@ pub(super) fn elsewhere(
             Some(Unmovable::NotAllowed(path)) => {
                 (path, "allowedMcpServers", "it does not have the server")
             }
+            Some(Unmovable::NotRequired(path)) => {
+                (path, fixed::REQUIRED, "it does not have the server")
+            }
             _ => continue,
         };
         let (path, key, text) = policy;
@@ -215,7 +224,7 @@ pub(super) fn elsewhere(
     }
     rules.retain(|rule| {
         let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
-        is_guard && rule.carried != Carried::Needless && !still_runs(rule)
+        is_guard && rule.carried != Carried::Needless
     });
     for rule in &mut rules {
         rule.client = client;
@@ -229,20 +238,6 @@ pub(super) fn is_named(rule: &Rule) -> bool {
     names
         .iter()
         .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()))
-}
-
-/// Whether a hook also runs before the calls of mcpzip's own tools.
-fn still_runs(rule: &Rule) -> bool {
-    let matcher = rule.text.trim();
-    let own = [
-        "mcp__mcpzip__execute_tool",
-        "mcp_mcpzip_execute_tool",
-        "MCP:execute_tool",
-        "@mcpzip/execute_tool",
-    ];
-    let fits = |matcher: &Regex| own.iter().any(|tool| matcher.is_match(tool));
-    rule.kind == RuleKind::Hook
-        && (matches!(matcher, "" | "*") || Regex::new(matcher).is_ok_and(|matcher| fits(&matcher)))
 }
 
 /// Adds the rules of `client` about `servers`.
@@ -315,7 +310,7 @@ impl RuleFile<'_> {
     fn text(&self, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<String> {
         let text = cache.text(self.path);
         text.unwrap_or_else(|problem| {
-            self.unread(problem.to_string(), rules);
+            self.unread(problem.predicate(), rules);
             None
         })
     }
