@@ -247,7 +247,7 @@ impl Known {
             .position(|byte| *byte == b'\n')
             .ok_or_else(|| damaged("it has no first line"))?;
         let line =
-            std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
+            std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is not text"))?;
         let mut words = line.split(' ');
         let (Some("mcpzip-catalog"), Some(FORMAT), Some(header_length), Some(hash)) =
             (words.next(), words.next(), words.next(), words.next())

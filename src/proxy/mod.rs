@@ -119,7 +119,7 @@ pub(crate) struct Proxy {
     pub(crate) metrics: Metrics,
 }
 
-/// The wishes of a proxy's clients.
+/// The options that a proxy's clients request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     /// Their surface.
@@ -435,7 +435,7 @@ impl Proxy {
         self.tools.ledger.note_order(identity, order, server)
     }
 
-    /// The way of the audit log to the store of several replicas; `None` without a store.
+    /// The sender of audit lines to the store of several replicas; `None` without a store.
     #[must_use]
     pub(crate) fn shipping(&self) -> Option<&Arc<Shipping>> {
         self.tools.ledger.shipping()
@@ -635,7 +635,8 @@ impl Proxy {
         self.relay.pool().join_homes(Arc::new(homes));
     }
 
-    /// Another replica has lists with this hash of a server: lists the server again if the own ones differ.
+    /// Another replica has lists with this hash of a server: lists the server again if this replica's lists
+    /// differ.
     pub(crate) fn listed_elsewhere(&self, server: &str, hash: &str) {
         let Ok(server) = ServerName::new(server) else {
             return;

@@ -212,7 +212,7 @@ fn leads_elsewhere(path: &str) -> bool {
 
 fn header((name, value): (String, String)) -> Result<(HeaderName, HeaderValue), String> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.map_err(|_| format!("`{name}` is no name of a header"))?;
+    let header = header.map_err(|_| format!("`{name}` is not a valid name of a header"))?;
     let value = HeaderValue::from_str(&value);
     let value = value
         .map_err(|_| format!("the value of `{name}` has a character that no header may have"))?;
