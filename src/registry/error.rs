@@ -4,7 +4,9 @@
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The address is not a URL.
-    #[error("the registry's address `{base}` is not a URL that begins with `http://` or `https://`")]
+    #[error(
+        "the registry's address `{base}` is not a URL that begins with `http://` or `https://`"
+    )]
     Address {
         /// The address as it was written.
         base: String,

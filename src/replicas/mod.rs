@@ -29,7 +29,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::shutdown::Tasks;
 #[cfg(feature = "postgres")]
 pub(crate) use backing::of_store;
-pub(crate) use backing::{Backing, Event, Home, Place, Unavailable};
+pub(crate) use backing::{Backing, Event, Home, LeaseKey, Unavailable};
 pub(crate) use change::Change;
 pub(crate) use client::ClientOfReplica;
 pub(crate) use following::Notice;

@@ -288,7 +288,8 @@ impl Rights {
         }
         let mut audience = Vec::new();
         for subject in subjects {
-            let name = person(subject).ok_or("a rule names a subject that is not a valid name here")?;
+            let name =
+                person(subject).ok_or("a rule names a subject that is not a valid name here")?;
             audience.push(format!("@user:{name}"));
         }
         for role in roles {
@@ -316,7 +317,8 @@ impl Rights {
             self.role(&name, grants.items(), servers, is_denied)?;
         }
         for (subject, entry) in of("subjects") {
-            let subject = person(subject).ok_or("it names a subject that is not a valid name here")?;
+            let subject =
+                person(subject).ok_or("it names a subject that is not a valid name here")?;
             for role in entry.get("roles").map(Node::items).unwrap_or_default() {
                 let name = role_name(role.as_text().unwrap_or_default())?;
                 let role = self.roles.entry(name).or_default();
