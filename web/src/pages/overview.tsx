@@ -2,7 +2,7 @@
 import { act } from '../parts/action';
 import { controlAs, isGateway, may } from '../api';
 import type { Numbered } from '../generated/control';
-import { activity, approvals, flying, isRead, servers, SPAN, status, type Server } from '../live';
+import { activity, approvals, begun, flying, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
 import { PauseButton } from '../parts/pause';
 import { Prose, StateMark } from '../parts/text';
@@ -87,7 +87,7 @@ function Daemon() {
   };
   return (
     <span class="buttons">
-      <span class="faint">up {duration(now.uptime)}</span>
+      <span class="faint">up {duration(Date.now() / 1000 - begun.value)}</span>
       {may('daemon.pause') && <PauseButton />}
       {may('daemon.reload') && <button type="button" onClick={() => order('Read the configuration again', 'Reload', 'daemon.reload', 'All sessions read their configuration again.')}>Reload</button>}
       {may('daemon.restart') && <button type="button" onClick={() => order('Restart the daemon', 'Restart', 'daemon.restart', 'Calls in progress have three seconds to end. Sessions go on in the new daemon. This window may need a new link.')}>Restart</button>}
