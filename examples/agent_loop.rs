@@ -4,7 +4,7 @@
 use mcpzip::{Error, Found, Runner, ToolResult};
 use serde_json::{Value, json};
 
-/// What the model wants next.
+/// The model's next step.
 enum Turn {
     Search(&'static str),
     Call(String, Value),

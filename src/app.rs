@@ -32,7 +32,7 @@ use crate::shutdown::{self, Tasks};
 use crate::statistics;
 use crate::telemetry::trace::Tracer;
 use crate::upstream::SharedServers;
-use crate::upstream::oauth::{Place, SharedLogins};
+use crate::upstream::oauth::{LoginStorage, SharedLogins};
 use crate::{telemetry, upstream};
 pub(crate) use caching::take_caches;
 use futures_util::future::join_all;
@@ -322,7 +322,7 @@ impl App {
             logs: Some(paths.state_dir.join(LOGS)),
             results: Some(paths.state_dir.join("results")),
             owner,
-            statistics: Some(statistics::Place::of(&state, STATISTICS)),
+            statistics: Some(statistics::StatisticsStorage::of(&state, STATISTICS)),
             habits: Some(paths.state_dir.join(habits::DIRECTORY)),
             pins: Some(PinHome::of(shared_store, paths.state_dir.join("pins"))),
             sharing: Some(paths.state_dir.join("sharing")),
@@ -726,10 +726,10 @@ fn workspace(session: &SessionEnv) -> Vec<PathBuf> {
 }
 
 /// The place of the logins at servers: the store, if replicas share one.
-fn logins(paths: &Paths, session: &SessionEnv) -> Place {
+fn logins(paths: &Paths, session: &SessionEnv) -> LoginStorage {
     match session.environment.store() {
-        Some(store) => Place::of_program(SharedLogins::new(store.clone())),
-        None => Place::Directory(paths.state_dir.join(upstream::oauth::DIRECTORY)),
+        Some(store) => LoginStorage::of_program(SharedLogins::new(store.clone())),
+        None => LoginStorage::Directory(paths.state_dir.join(upstream::oauth::DIRECTORY)),
     }
 }
 

@@ -7,7 +7,7 @@ import { sourceAddress } from './scripts/lib.mjs';
 import { markdownTwins } from './scripts/markdown.mjs';
 
 // Where the site lies below its host, `/mcpzip` say; pages name each other from the root, and the plugin adds it.
-const base = process.env.SITE_BASE ?? '/';
+const base = process.env.SITE_BASE || '/';
 // The site's own address. Canonical links, the sitemap and the card of shared links need it, and are left out without it.
 const site = process.env.SITE_URL || undefined;
 // Links to the source, "edit this page" and dates of change need a repository, and are left out without one.

@@ -38,7 +38,7 @@ impl Object {
             .await;
         let text = answer.map_err(Error::refusal)?;
         serde_json::from_str(&text)
-            .map_err(|error| Error::refusal(format!("the answer is no JSON: {error}")))
+            .map_err(|error| Error::refusal(format!("the answer is not JSON: {error}")))
     }
 
     /// Calls `object.method(argument)` in the event loop, without waiting for it.

@@ -140,12 +140,12 @@ pub(crate) enum Error {
 /// The questions of all sessions that use a state directory, or the store of several replicas.
 #[derive(Debug, Clone)]
 pub(crate) struct Approvals {
-    place: Place,
+    place: QuestionStorage,
 }
 
 /// The place of the questions.
 #[derive(Debug, Clone)]
-enum Place {
+enum QuestionStorage {
     Directory(PathBuf),
     Shared(Arc<dyn Records>),
 }
@@ -229,7 +229,7 @@ impl Approvals {
     #[must_use]
     pub(crate) fn below(state_dir: &Path) -> Self {
         Self {
-            place: Place::Directory(state_dir.join("approvals")),
+            place: QuestionStorage::Directory(state_dir.join("approvals")),
         }
     }
 
@@ -239,7 +239,7 @@ impl Approvals {
         match &state.shared {
             None => Self::below(&state.directory),
             Some(shared) => Self {
-                place: Place::Shared(shared.clone()),
+                place: QuestionStorage::Shared(shared.clone()),
             },
         }
     }
@@ -247,7 +247,7 @@ impl Approvals {
     /// Whether several replicas have them.
     #[must_use]
     pub(crate) fn are_shared(&self) -> bool {
-        matches!(self.place, Place::Shared(_))
+        matches!(self.place, QuestionStorage::Shared(_))
     }
 
     /// Stores a question, or renews the one that is stored about the same call. Returns its id and whether it is new.
@@ -296,7 +296,7 @@ impl Approvals {
     /// # Errors
     /// When the place cannot be used.
     pub(crate) fn take(&self, id: &str) -> Result<State, Error> {
-        if let Place::Shared(records) = &self.place {
+        if let QuestionStorage::Shared(records) = &self.place {
             // As long as nothing is decided, no statement is sent.
             let table = records.all(Kind::Approvals).map_err(in_store)?;
             let known = Desk::of(records.as_ref(), &table).read(id)?;
@@ -359,8 +359,8 @@ impl Approvals {
             return Ok(Vec::new());
         }
         let mut questions = match &self.place {
-            Place::Directory(_) => self.change(|desk| desk.read_all())?,
-            Place::Shared(records) => {
+            QuestionStorage::Directory(_) => self.change(|desk| desk.read_all())?,
+            QuestionStorage::Shared(records) => {
                 let table = records.all(Kind::Approvals).map_err(in_store)?;
                 Desk::of(records.as_ref(), &table).read_all()?
             }
@@ -373,24 +373,24 @@ impl Approvals {
     /// Reports changes of the questions from now on.
     pub(crate) fn watch(&self) -> Watch {
         match &self.place {
-            Place::Directory(directory) => Watch::new(directory),
-            Place::Shared(records) => Watch::of(records.clone()),
+            QuestionStorage::Directory(directory) => Watch::new(directory),
+            QuestionStorage::Shared(records) => Watch::of(records.clone()),
         }
     }
 
     /// Whether the directory of questions is missing.
     fn has_none(&self) -> bool {
-        matches!(&self.place, Place::Directory(directory) if !directory.is_dir())
+        matches!(&self.place, QuestionStorage::Directory(directory) if !directory.is_dir())
     }
 
     /// Changes questions, which nothing else changes meanwhile.
     fn change<T>(&self, work: impl Fn(&Desk<'_>) -> Result<T, Error>) -> Result<T, Error> {
         match &self.place {
-            Place::Directory(directory) => {
+            QuestionStorage::Directory(directory) => {
                 let _lock = desk::lock(directory)?;
                 work(&Desk::Directory(directory))
             }
-            Place::Shared(records) => {
+            QuestionStorage::Shared(records) => {
                 let mut outcome = None;
                 let change = &mut |table: &Table| {
                     let desk = Desk::of(records.as_ref(), table);

@@ -246,8 +246,8 @@ impl Known {
             .iter()
             .position(|byte| *byte == b'\n')
             .ok_or_else(|| damaged("it has no first line"))?;
-        let line =
-            std::str::from_utf8(&first[..end]).map_err(|_| damaged("its first line is no text"))?;
+        let line = std::str::from_utf8(&first[..end])
+            .map_err(|_| damaged("its first line is not text"))?;
         let mut words = line.split(' ');
         let (Some("mcpzip-catalog"), Some(FORMAT), Some(header_length), Some(hash)) =
             (words.next(), words.next(), words.next(), words.next())

@@ -1,3 +1,5 @@
+//! The lists of prompts, resources and templates of one server: keys, hashes and positions. The definitions themselves stay in the cache file.
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};

@@ -1,3 +1,6 @@
+//! The lists of one server, and their tools: names, hints and hashes in memory, definitions in the cache file, from which each is read when
+//! a client asks for it. An adapted list keeps the one that the server sent.
+
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;

@@ -160,7 +160,7 @@ async fn allow(
     let asked = match &exception {
         None => "Let this call be made, once?".to_owned(),
         Some(Exception { audience, .. }) => format!(
-            "Let this call be made, and every later call of {}__{}{} without asking, whatever its arguments?",
+            "Allow this call, and every later call of {}__{}{} with any arguments, without asking?",
             printable(&question.server),
             printable(&question.tool),
             audience.as_ref().map_or(String::new(), |audience| format!(

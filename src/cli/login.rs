@@ -18,7 +18,7 @@ use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, Place,
+    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, LoginStorage,
     RedirectAnswer, SharedLogins, Vault,
 };
 
@@ -87,11 +87,11 @@ impl Accounts {
         let tasks = Tasks::new();
         let vault = match variables.store() {
             Some(store) => {
-                let place = Place::of_program(SharedLogins::new(store.clone()));
+                let place = LoginStorage::of_program(SharedLogins::new(store.clone()));
                 Vault::of_store(place, store.keys(), tasks.clone())
             }
             None => Vault::new(
-                Place::Directory(paths.state_dir.join(DIRECTORY)),
+                LoginStorage::Directory(paths.state_dir.join(DIRECTORY)),
                 config.credentials,
                 &variables,
                 tasks.clone(),

@@ -58,7 +58,7 @@ pub(super) struct Arguments {
     /// they are few) [default: `surface` of the configuration, tools]
     #[arg(long, value_name = "SURFACE", value_parser = surface)]
     surface: Option<Surface>,
-    /// The same as `--surface direct`
+    /// Short for `--surface direct`
     #[arg(long, conflicts_with = "surface")]
     direct: bool,
     #[command(flatten)]

@@ -13,7 +13,7 @@ use crate::app::STATISTICS;
 use crate::config::{BUILT_IN_SERVER, Config, Environment, Paths};
 use crate::day::{Day, since};
 use crate::search::habits::{self, Learnt};
-use crate::statistics::{Place, Row};
+use crate::statistics::{Row, StatisticsStorage};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -42,7 +42,7 @@ pub(super) fn run(
     if arguments.forget {
         return forget(&learnt, output);
     }
-    let place = Place::of(&environment.state(&paths.state_dir), STATISTICS);
+    let place = StatisticsStorage::of(&environment.state(&paths.state_dir), STATISTICS);
     let history = place
         .load(arguments.since)
         .context("nothing can be shown")?;

@@ -29,7 +29,7 @@ const MOST_LINKS: usize = 16;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum EditError {
     /// Another process holds the lock for too long, or other programs keep writing.
-    #[error("`{path}` is being edited by somebody else")]
+    #[error("`{path}` is being edited by another program")]
     Busy {
         /// The file.
         path: PathBuf,
@@ -210,7 +210,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
 #[cfg(not(unix))]
 #[expect(
     clippy::unnecessary_wraps,
-    reason = "as on Unix; here nobody removes it"
+    reason = "as on Unix; here the file is never removed"
 )]
 fn is_at(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)

@@ -174,7 +174,7 @@ pub(crate) const OPENAI_API_KEY: Variable = Variable {
 /// The directory of Claude Code.
 pub(crate) const CLAUDE_CONFIG_DIR: Variable = Variable {
     name: "CLAUDE_CONFIG_DIR",
-    doc: "Where Claude Code keeps its files, including the session logs that `gain --discover` reads.",
+    doc: "The directory of Claude Code's files, including the session logs that `gain --discover` reads.",
 };
 /// The project that Claude Code works in.
 pub(crate) const CLAUDE_PROJECT_DIR: Variable = Variable {
@@ -184,7 +184,7 @@ pub(crate) const CLAUDE_PROJECT_DIR: Variable = Variable {
 /// The directory of Codex.
 pub(crate) const CODEX_HOME: Variable = Variable {
     name: "CODEX_HOME",
-    doc: "Where Codex keeps its files.",
+    doc: "The directory of Codex's files.",
 };
 /// A further file of opencode.
 pub(crate) const OPENCODE_CONFIG: Variable = Variable {
@@ -194,12 +194,12 @@ pub(crate) const OPENCODE_CONFIG: Variable = Variable {
 /// The directory of Copilot CLI.
 pub(crate) const COPILOT_HOME: Variable = Variable {
     name: "COPILOT_HOME",
-    doc: "Where Copilot CLI keeps its files.",
+    doc: "The directory of Copilot CLI's files.",
 };
 /// The administrator's settings of Gemini CLI.
 pub(crate) const GEMINI_CLI_SYSTEM_SETTINGS_PATH: Variable = Variable {
     name: "GEMINI_CLI_SYSTEM_SETTINGS_PATH",
-    doc: "Where an administrator keeps settings for Gemini CLI.",
+    doc: "The file with an administrator's settings for Gemini CLI.",
 };
 /// The directory of configurations.
 pub(crate) const XDG_CONFIG_HOME: Variable = Variable {
@@ -219,7 +219,7 @@ pub(crate) const REGISTRY: Variable = Variable {
 /// The directory in which `mcp-remote` keeps its logins.
 pub(crate) const MCP_REMOTE_CONFIG_DIR: Variable = Variable {
     name: "MCP_REMOTE_CONFIG_DIR",
-    doc: "Where `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
+    doc: "The directory in which `login --from mcp-remote` looks for logins, in place of `~/.mcp-auth`.",
 };
 /// OpenTelemetry: switches everything off.
 pub(crate) const OTEL_SDK_DISABLED: Variable = Variable {
@@ -465,7 +465,7 @@ pub(crate) const OF_DAEMON: &[&str] = &[
 pub(crate) const INHERITED: &[Variable] = &[
     Variable {
         name: "PATH",
-        doc: "Where programs are found.",
+        doc: "The directories in which programs are found.",
     },
     Variable {
         name: "HOME",
@@ -489,7 +489,7 @@ pub(crate) const INHERITED: &[Variable] = &[
     },
     Variable {
         name: "TMPDIR",
-        doc: "Where temporary files go.",
+        doc: "The directory for temporary files.",
     },
     Variable {
         name: "LANG",

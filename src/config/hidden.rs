@@ -26,7 +26,7 @@ pub(crate) struct Hidden {
 
 /// A text that names a secret which the configuration does not have.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`<hidden {0}>` stands for no secret of the configuration any more")]
+#[error("`<hidden {0}>` no longer stands for a secret of the configuration")]
 pub(crate) struct UnknownSecret(String);
 
 impl Hidden {

@@ -106,7 +106,7 @@ pub(super) const FILE: Table = &[
         "management",
         Value::Words(&["off", "read", "full"]),
         "\"read\"",
-        "What agents may do to mcpzip: nothing, look, or also add and remove servers, which lets them start programs.",
+        "The rights of agents over mcpzip itself: none, reading its state, or also adding and removing servers, which lets them start programs.",
     ),
     key(
         "proxy",
@@ -167,7 +167,7 @@ pub(super) const FILE: Table = &[
     key(
         "otlp",
         Value::Object(OTLP),
-        "Where traces and metrics go; read at the start. The variables of OpenTelemetry take precedence.",
+        "The receiver of traces and metrics, read at the start. The variables of OpenTelemetry take precedence.",
     ),
     key(
         "audit",
@@ -209,7 +209,7 @@ const PROFILE: Table = &[
     key(
         "management",
         Value::Words(&["off", "read"]),
-        "What agents may do to mcpzip, if the file's `management` permits that much.",
+        "The rights of agents over mcpzip itself, up to the file's `management`.",
     ),
     key(
         "projects",
@@ -289,7 +289,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "sandbox",
         Value::ObjectOr(PRESETS, SANDBOX),
-        "What the program may reach of this machine; a word is its `preset`. Without this key it reaches all that you do.",
+        "Limits on the program's access to this machine; a word is the `preset`. Without this key it has all the access that you have.",
     ),
     with_default(
         "fetch",
@@ -444,7 +444,7 @@ pub(super) const ENTRY: Table = &[
     key(
         "description",
         Value::Text,
-        "What the server is for, shown to agents.",
+        "The server's purpose, shown to agents.",
     ),
     key(
         "expose",
@@ -477,7 +477,7 @@ pub(super) const ENTRY: Table = &[
         "placement",
         Value::Words(&super::Placement::WORDS),
         "\"each\"",
-        "Where a server with a `command` runs if several replicas share a `store`: a process at each of them, or one at one replica, to which the others pass its calls. `one` is for servers that keep a state in memory. Without a `store` it has no effect.",
+        "The placement of a server with a `command` if several replicas share a `store`: a process at each replica, or one process at one replica, to which the others pass its calls. `one` is for servers that keep a state in memory. Without a `store` it has no effect.",
     ),
     key(
         "client_capabilities",

@@ -12,7 +12,7 @@ use super::certificates::Certificates;
 use super::env::Environment;
 use crate::tls;
 
-/// There is nothing to trust.
+/// No trusted certificate was found.
 #[derive(Debug, thiserror::Error)]
 #[error("this machine has no certificates to trust, or `SSL_CERT_FILE` names a file without any")]
 pub(crate) struct NoCertificates;

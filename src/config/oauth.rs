@@ -133,7 +133,7 @@ impl PrivateKey {
     #[must_use]
     pub(crate) fn sign(&self, message: &[u8]) -> Vec<u8> {
         const READ: &str = "the key was read before";
-        const SIGNED: &str = "a good key signs whatever it is given";
+        const SIGNED: &str = "a good key signs any bytes";
         let (key, random) = (self.der.expose(), SystemRandom::new());
         match self.algorithm {
             SigningAlgorithm::Es256 => {

@@ -63,7 +63,7 @@ pub(super) const SANDBOX: Table = &[
         "preset",
         Value::Words(PRESETS),
         "\"strict\"",
-        "What the server reaches without another key: a data directory of its own and the files of its package, or the session's project, too.",
+        "The server's access without another key: a data directory of its own and the files of its package, or also the session's project.",
     ),
     key(
         "read",

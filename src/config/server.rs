@@ -393,7 +393,8 @@ impl<'a> Resolver<'a> {
         let mut env = env;
         env.retain(|_, written| !is_unset(&written.value, self.environment));
         let env = self.values("env", env, |name, _| {
-            (name.is_empty() || name.contains(['=', '\0'])).then_some("is no name of a variable")
+            (name.is_empty() || name.contains(['=', '\0']))
+                .then_some("is not a valid name of a variable")
         })?;
         let cwd = cwd
             .map(|cwd| self.path("cwd", &cwd))
@@ -438,7 +439,10 @@ impl<'a> Resolver<'a> {
         let env = entry.env.into_iter().enumerate().map(|(index, written)| {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if written.value.is_empty() || !written.value.chars().all(is_name) {
-                let (key, problem) = (format!("sandbox.env[{index}]"), "is no name of a variable");
+                let (key, problem) = (
+                    format!("sandbox.env[{index}]"),
+                    "is not a valid name of a variable",
+                );
                 return Err(At::new(
                     written.offset,
                     EntryError::Unusable { key, problem },
@@ -462,7 +466,10 @@ impl<'a> Resolver<'a> {
         let image = entry.image.map(|written| {
             let image = self.plain("sandbox.image", &written)?;
             if image.is_empty() || image.starts_with('-') || image.contains(char::is_whitespace) {
-                let (key, problem) = ("sandbox.image".to_owned(), "is no name of an image");
+                let (key, problem) = (
+                    "sandbox.image".to_owned(),
+                    "is not a valid name of an image",
+                );
                 return Err(At::new(
                     written.offset,
                     EntryError::Unusable { key, problem },
@@ -928,7 +935,7 @@ fn kind(written: &At<String>) -> Result<Kind, At<EntryError>> {
 /// The reason why HTTP cannot carry a header. A token read from a file often ends in a line break.
 fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
-        Some("is no name of a header")
+        Some("is not a valid name of a header")
     } else if HeaderValue::from_bytes(value.as_bytes()).is_err() {
         Some("has a line break or another control character")
     } else {

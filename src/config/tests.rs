@@ -394,7 +394,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"command": "x", "env": {"A=B": "c"}}"#,
             53,
-            "`env.A=B` is no name of a variable",
+            "`env.A=B` is not a valid name of a variable",
         ),
         (
             r#"{"command": "x", "args": ["\u0000"]}"#,
@@ -469,7 +469,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"url": "http://x", "headers": {"A B": "c"}}"#,
             60,
-            "`headers.A B` is no name of a header",
+            "`headers.A B` is not a valid name of a header",
         ),
         (
             r#"{"url": "http://x", "headers": {"X": "${NEWLINE_TOKEN}"}}"#,

@@ -47,7 +47,7 @@ enum Error {
     Reach(#[from] election::Error),
     #[error(transparent)]
     Carriage(#[from] carriage::Error),
-    #[error("the working directory is gone, or its name is no Unicode")]
+    #[error("the working directory was deleted, or its name is not valid Unicode")]
     Directory,
     #[error("the daemon does not answer: {0}")]
     Silent(#[source] io::Error),

@@ -331,7 +331,7 @@ impl<D: Daemon> Connection<'_, D> {
         let (id, outcome) = match serde_json::from_str::<Request<'_>>(line) {
             Err(_) => (
                 "null",
-                Err(refusal(-32700, "this is no JSON-RPC request".to_owned())),
+                Err(refusal(-32700, "this is not a JSON-RPC request".to_owned())),
             ),
             Ok(request) => {
                 let outcome = self.outcome(&request);

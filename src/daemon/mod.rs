@@ -172,7 +172,7 @@ pub(crate) async fn run_started(
     launch::detach(environment)?;
     let listener = match launch::inherited()? {
         Some(listener) => listener,
-        None if cfg!(unix) => return Err(io::Error::other("stdin is no listener")),
+        None if cfg!(unix) => return Err(io::Error::other("stdin is not a listening socket")),
         None => {
             let location = SocketLocation::find(&paths, environment).map_err(io::Error::other)?;
             Listener::claim(&location).await?

@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 use tokio_util::sync::CancellationToken;
 
-use crate::replicas::{Content, Place, Replicas, Tunnel};
+use crate::replicas::{Content, LeaseKey, Replicas, Tunnel};
 use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
@@ -302,7 +302,7 @@ impl HomesOfReplicas {
     async fn prolong(self) {
         loop {
             tokio::time::sleep(PROLONG).await;
-            let held: HashMap<Wanted, (Place, u64)> = {
+            let held: HashMap<Wanted, (LeaseKey, u64)> = {
                 let own = self.0.own.lock();
                 let held = own
                     .iter()
@@ -319,7 +319,7 @@ impl HomesOfReplicas {
                 .keep_homes(held.values().cloned().collect())
                 .await
             {
-                Ok(kept) => HashSet::<Place>::from_iter(kept),
+                Ok(kept) => HashSet::<LeaseKey>::from_iter(kept),
                 Err(error) => {
                     tracing::debug!(%error, "no lease is prolonged");
                     continue;
@@ -403,8 +403,8 @@ fn moved(process: &Placed, fence: u64) -> Option<Duration> {
 }
 
 /// The place of a server in the store, without the name of its person.
-fn place(wanted: &Wanted) -> Place {
-    Place {
+fn place(wanted: &Wanted) -> LeaseKey {
+    LeaseKey {
         owner: match wanted.person.is_empty() {
             true => Vec::new(),
             false => Sha256::digest(&wanted.person).to_vec(),

@@ -273,7 +273,7 @@ impl Issuer {
             reason,
         };
         let Value::Object(mut document) = self.requests.get(&keys).await? else {
-            return Err(wrong("it is no object"));
+            return Err(wrong("it is not a JSON object"));
         };
         let Some(Value::Array(list)) = document.remove("keys") else {
             return Err(wrong("it has no `keys`"));
@@ -316,7 +316,7 @@ impl Issuer {
             Err(RequestError::Status { .. }) => {
                 let wrong = |_| RequestError::Wrong {
                     url: issuer.to_owned(),
-                    reason: "it is no URL",
+                    reason: "it is not a URL",
                 };
                 let mut url = Url::parse(issuer).map_err(wrong)?;
                 let path = url.path().trim_end_matches('/').to_owned();

@@ -78,7 +78,7 @@ use crate::sources::Sources;
 use crate::statistics::Statistics;
 use crate::telemetry::trace::Tracer;
 use crate::tool::ServerName;
-use crate::upstream::oauth::{self, OwnKey, Place, Vault};
+use crate::upstream::oauth::{self, LoginStorage, OwnKey, Vault};
 use crate::upstream::person::{self, Person};
 use crate::upstream::{PACKAGES, Pool, SharedServers, UpstreamContext};
 use answers::Answers;
@@ -119,7 +119,7 @@ pub(crate) struct Proxy {
     pub(crate) metrics: Metrics,
 }
 
-/// The wishes of a proxy's clients.
+/// The options that a proxy's clients request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Request {
     /// Their surface.
@@ -157,7 +157,7 @@ pub(crate) struct Directories {
     /// The owner of these results.
     pub owner: Owner,
     /// The statistics; `None` keeps them in memory.
-    pub statistics: Option<crate::statistics::Place>,
+    pub statistics: Option<crate::statistics::StatisticsStorage>,
     /// The habits that search has learnt from calls; `None` keeps them in memory.
     pub habits: Option<PathBuf>,
     /// The pins of tools; `None` notices no changes.
@@ -169,7 +169,7 @@ pub(crate) struct Directories {
     /// Files and directories of mcpzip that no server in a sandbox may change.
     pub closed: Vec<PathBuf>,
     /// The logins at remote servers; `None` keeps none.
-    pub logins: Option<Place>,
+    pub logins: Option<LoginStorage>,
     /// The directory that contains the audit log; `None` keeps none.
     pub audit: Option<PathBuf>,
     /// The lists and indexes that sessions share; `None` for a proxy that is alone in its process.
@@ -435,7 +435,7 @@ impl Proxy {
         self.tools.ledger.note_order(identity, order, server)
     }
 
-    /// The way of the audit log to the store of several replicas; `None` without a store.
+    /// The sender of audit lines to the store of several replicas; `None` without a store.
     #[must_use]
     pub(crate) fn shipping(&self) -> Option<&Arc<Shipping>> {
         self.tools.ledger.shipping()
@@ -635,7 +635,8 @@ impl Proxy {
         self.relay.pool().join_homes(Arc::new(homes));
     }
 
-    /// Another replica has lists with this hash of a server: lists the server again if the own ones differ.
+    /// Another replica has lists with this hash of a server: lists the server again if this replica's lists
+    /// differ.
     pub(crate) fn listed_elsewhere(&self, server: &str, hash: &str) {
         let Ok(server) = ServerName::new(server) else {
             return;
@@ -769,7 +770,7 @@ fn pool(
     context.packages = directories.cache.as_ref().map(|cache| cache.join(PACKAGES));
     context.sources = Some(Arc::new(Sources::new(directories.cache.clone())));
     let tasks = context.tasks.clone();
-    if let (Some(Place::Directory(logins)), Some(_)) = (&directories.logins, &person) {
+    if let (Some(LoginStorage::Directory(logins)), Some(_)) = (&directories.logins, &person) {
         let given = session.environment.get(env::LOGIN_KEY.name);
         let given = given.filter(|text| !text.trim().is_empty());
         let key = OwnKey {
@@ -777,7 +778,7 @@ fn pool(
             variable: env::LOGIN_KEY.name,
             path: logins.with_file_name(format!("{}.key", oauth::PEOPLE)),
         };
-        let place = Place::Directory(logins.join(oauth::PEOPLE));
+        let place = LoginStorage::Directory(logins.join(oauth::PEOPLE));
         context.logins_of_people = Some(Arc::new(Vault::of_people(place, key, tasks.clone())));
     }
     let has_person = person.is_some();
@@ -789,7 +790,7 @@ fn pool(
         context.logins = Some(vault);
         return Arc::new(Pool::new(context, Arc::new(Inbound(proxy.clone()))));
     }
-    let vault = |place: &Place| {
+    let vault = |place: &LoginStorage| {
         Arc::new(Vault::new(
             place.clone(),
             config.credentials,

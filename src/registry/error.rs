@@ -4,21 +4,23 @@
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The address is not a URL.
-    #[error("the registry's address `{base}` is no URL that begins with `http://` or `https://`")]
+    #[error(
+        "the registry's address `{base}` is not a URL that begins with `http://` or `https://`"
+    )]
     Address {
         /// The address as it was written.
         base: String,
     },
     /// The requested name is not a name in a registry.
     #[error(
-        "`{name}` is no name of a registry, such as `io.github.user/server`; `mcpzip registry search` finds them"
+        "`{name}` is not a registry name, such as `io.github.user/server`; `mcpzip registry search` finds names"
     )]
     Name {
         /// The name as it was written.
         name: String,
     },
     /// The requested version is not a version.
-    #[error("`{version}` is no version, such as `1.2.0`")]
+    #[error("`{version}` is not a version, such as `1.2.0`")]
     Version {
         /// The version as it was written.
         version: String,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Home, Place, Replicas, Unavailable};
+use super::{Home, LeaseKey, Replicas, Unavailable};
 
 /// How long a replica is the home of a server, unless it prolongs that.
 pub(crate) const LEASE: Duration = Duration::from_secs(20);
@@ -22,7 +22,7 @@ const PAUSE: Duration = Duration::from_millis(250);
 #[derive(Debug)]
 pub(crate) struct Turn {
     replicas: Arc<Replicas>,
-    place: Place,
+    place: LeaseKey,
     fence: u64,
 }
 
@@ -49,7 +49,7 @@ impl Replicas {
     ///
     /// # Errors
     /// When the store does not answer.
-    pub(crate) async fn take_home(&self, place: Place) -> Result<Home, Unavailable> {
+    pub(crate) async fn take_home(&self, place: LeaseKey) -> Result<Home, Unavailable> {
         self.backing.take_home(place, LEASE).await
     }
 
@@ -59,8 +59,8 @@ impl Replicas {
     /// When the store does not answer.
     pub(crate) async fn keep_homes(
         &self,
-        leases: Vec<(Place, u64)>,
-    ) -> Result<Vec<Place>, Unavailable> {
+        leases: Vec<(LeaseKey, u64)>,
+    ) -> Result<Vec<LeaseKey>, Unavailable> {
         self.backing.keep_homes(leases, LEASE).await
     }
 
@@ -70,7 +70,7 @@ impl Replicas {
     /// When the store does not answer; then the lease ends after its time.
     pub(crate) async fn leave_home(
         &self,
-        place: Place,
+        place: LeaseKey,
         fence: u64,
         is_over: bool,
     ) -> Result<(), Unavailable> {
@@ -106,7 +106,7 @@ impl Replicas {
 
     async fn turn(self: &Arc<Self>, name: String) -> Result<Option<Turn>, Unavailable> {
         let owner = TURN.to_vec();
-        let place = Place { owner, name };
+        let place = LeaseKey { owner, name };
         let home = self.take_home(place.clone()).await?;
         Ok(home.is_new.then(|| Turn {
             replicas: self.clone(),

@@ -1,5 +1,5 @@
-//! What one replica sends to another: one sealed message in the body of a POST. The seal keeps out all who do not have the key of the store,
-//! and hides credentials that are passed on. A letter is for one replica, for a short time, and is taken once.
+//! A letter: one sealed message from one replica to another, in the body of a POST. The seal refuses every sender without the key of the
+//! store, and hides credentials that are passed on. A letter is for one replica, is valid for a short time, and is accepted once.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -29,7 +29,7 @@ use tokio::sync::{broadcast, mpsc};
 use crate::shutdown::Tasks;
 #[cfg(feature = "postgres")]
 pub(crate) use backing::of_store;
-pub(crate) use backing::{Backing, Event, Home, Place, Unavailable};
+pub(crate) use backing::{Backing, Event, Home, LeaseKey, Unavailable};
 pub(crate) use change::Change;
 pub(crate) use client::ClientOfReplica;
 pub(crate) use following::Notice;
@@ -138,7 +138,7 @@ impl Replicas {
         self.keys.open_session(id, seconds())
     }
 
-    /// The replica that a request waits at which was given the word `state`.
+    /// The replica at which the request with this `state` waits.
     #[must_use]
     pub(crate) fn open_state(&self, state: &str, identity: &IdentityHash) -> Option<String> {
         self.keys.open_state(state, identity)

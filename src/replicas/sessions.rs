@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(60 * 60);
 /// How long a session is followed at least, from the last time that it was read.
 const FOLLOWED: Duration = Duration::from_secs(60);
 
-/// What the store has about sessions.
+/// The store's records about sessions.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     /// The sessions that are followed here.

@@ -75,7 +75,7 @@ pub(crate) struct ResultId(String);
 
 /// The place of a result.
 #[derive(Debug, Clone)]
-pub(crate) struct Place {
+pub(crate) struct ResultLocation {
     /// The shelf of this process.
     pub(crate) shelf: Shelf,
     /// Those who may read it at any replica. `None` if it stays in this process.
@@ -177,7 +177,7 @@ impl Results {
     ///
     /// # Errors
     /// When the disk fails.
-    pub(crate) fn keep(&self, place: &Place, result: &[u8]) -> Result<ResultId, Error> {
+    pub(crate) fn keep(&self, place: &ResultLocation, result: &[u8]) -> Result<ResultId, Error> {
         let number = self.counter.fetch_add(1, Ordering::Relaxed);
         let digits = base36(random(number) >> 4);
         let root = self.root.as_deref().ok_or(Error::Nowhere)?;
@@ -214,7 +214,7 @@ impl Results {
     ///
     /// # Errors
     /// When there is none, or it cannot be read.
-    pub(crate) fn load(&self, place: &Place, id: &str) -> Result<Vec<u8>, Error> {
+    pub(crate) fn load(&self, place: &ResultLocation, id: &str) -> Result<Vec<u8>, Error> {
         let unknown = || Error::Unknown {
             id: id.chars().take(40).collect(),
         };
@@ -383,17 +383,19 @@ fn entries(directory: &Path) -> impl Iterator<Item = PathBuf> + use<> {
 mod tests {
     use super::*;
 
-    const MINE: Place = Place::of(Shelf::Client(7));
+    const MINE: ResultLocation = ResultLocation::of(Shelf::Client(7));
 
     #[test]
     fn what_is_kept_comes_back_and_goes_with_its_run() {
         let directory = tempfile::tempdir().unwrap();
         let results = Results::new(directory.path(), Owner::default());
-        for shelf in [MINE, Place::of(Shelf::Run)] {
+        for shelf in [MINE, ResultLocation::of(Shelf::Run)] {
             let id = results.keep(&shelf, b"{\"a\":1}").unwrap().to_string();
             assert_eq!(results.load(&shelf, &id).unwrap(), b"{\"a\":1}");
             assert!(
-                results.load(&Place::of(Shelf::Client(8)), &id).is_err(),
+                results
+                    .load(&ResultLocation::of(Shelf::Client(8)), &id)
+                    .is_err(),
                 "another client could read it"
             );
             assert!(
@@ -410,7 +412,7 @@ mod tests {
     #[test]
     fn what_stands_on_the_common_shelf_outlasts_its_run() {
         let directory = tempfile::tempdir().unwrap();
-        let shelf = Place::of(Shelf::Common(Duration::from_secs(3600)));
+        let shelf = ResultLocation::of(Shelf::Common(Duration::from_secs(3600)));
         let id = Results::new(directory.path(), Owner::default())
             .keep(&shelf, b"{}")
             .unwrap()
@@ -446,7 +448,8 @@ mod tests {
         // It may be another client to the process that serves it now.
         let next = of(&id);
         assert_eq!(
-            next.load(&Place::of(Shelf::Client(8)), &result).unwrap(),
+            next.load(&ResultLocation::of(Shelf::Client(8)), &result)
+                .unwrap(),
             b"{}"
         );
         drop(next);

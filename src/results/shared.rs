@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use sha2::{Digest as _, Sha256};
 
-use super::{Error, KEPT_FOR, Place, ResultId, Results, SHARED, Shelf};
+use super::{Error, KEPT_FOR, ResultId, ResultLocation, Results, SHARED, Shelf};
 use crate::store::{Item, ItemKind};
 use crate::text::hex;
 
@@ -33,7 +33,7 @@ impl Holder {
     }
 }
 
-impl Place {
+impl ResultLocation {
     /// A shelf of this process alone.
     #[cfg(test)]
     pub(super) const fn of(shelf: Shelf) -> Self {
@@ -53,7 +53,7 @@ impl Place {
 
 impl Results {
     /// Writes a result to the store. Returns whether it is there.
-    pub(super) fn share(&self, place: &Place, digits: &str, result: &[u8]) -> bool {
+    pub(super) fn share(&self, place: &ResultLocation, digits: &str, result: &[u8]) -> bool {
         let (Some(store), Some(holder)) = (&self.shared, &place.holder) else {
             return false;
         };
@@ -76,7 +76,7 @@ impl Results {
     /// When the store does not answer, or another replica alone can have it.
     pub(super) fn of_replicas(
         &self,
-        place: &Place,
+        place: &ResultLocation,
         id: &ResultId,
     ) -> Result<Option<Vec<u8>>, Error> {
         let (Some(store), Some(holder)) = (&self.shared, &place.holder) else {

@@ -35,7 +35,7 @@ use crate::statistics;
 use crate::telemetry::Scope;
 use crate::tls;
 use crate::tool::ServerName;
-use crate::upstream::oauth::{self, Place};
+use crate::upstream::oauth::{self, LoginStorage};
 use crate::upstream::{OwnServer, OwnServers, SharedServers};
 
 /// The settings of a [`Runner`].
@@ -65,7 +65,7 @@ pub struct Builder {
     directories: Option<(PathBuf, PathBuf)>,
     handler: Option<Arc<dyn AnyHandler>>,
     embedder: Option<Arc<dyn Embedder>>,
-    logins: Option<Place>,
+    logins: Option<LoginStorage>,
 }
 
 /// The name of a configuration without a file, in errors.
@@ -220,7 +220,7 @@ impl Builder {
     /// Keeps logins in this store instead of files.
     #[must_use]
     pub fn login_store(mut self, store: impl LoginStore) -> Self {
-        self.logins = Some(Place::of_program(logins::Own(store)));
+        self.logins = Some(LoginStorage::of_program(logins::Own(store)));
         self
     }
 
@@ -383,14 +383,16 @@ impl Builder {
                 ..Directories::default()
             });
         };
-        let files = || Place::Directory(state.join(oauth::DIRECTORY));
+        let files = || LoginStorage::Directory(state.join(oauth::DIRECTORY));
         let logins = self.logins.clone().unwrap_or_else(files);
         Ok(Directories {
             shared,
             cache: Some(cache.clone()),
             logs: Some(state.join("logs")),
             results: Some(state.join("results")),
-            statistics: Some(statistics::Place::Directory(state.join("statistics"))),
+            statistics: Some(statistics::StatisticsStorage::Directory(
+                state.join("statistics"),
+            )),
             habits: Some(state.join(habits::DIRECTORY)),
             pins: Some(PinHome::Directory(state.join("pins"))),
             sharing: Some(state.join("sharing")),

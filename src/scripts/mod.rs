@@ -389,7 +389,7 @@ async fn answers(
                 continue;
             }
             () = tokio::time::sleep(SILENCE), if is_idle => {
-                return Err(Fault::new("the script gave no sign of life while no call was under way, and was ended"));
+                return Err(Fault::new("the script gave no sign of life while no call was in flight, and was ended"));
             }
         };
         let Some(line) = line else {
@@ -402,7 +402,7 @@ async fn answers(
             )));
         }
         let Ok(message) = serde_json::from_slice::<Message<'_>>(&line) else {
-            return Err(Fault::new("the worker wrote a line that is no message"));
+            return Err(Fault::new("the worker wrote a line that is not a message"));
         };
         if message.done {
             return Ok(message.value.map(RawValue::to_owned));
@@ -443,7 +443,7 @@ fn requested(
     progress: &Progress,
 ) -> Result<(u64, Asked), Fault> {
     let Some(id) = message.id else {
-        return Err(Fault::new("the worker wrote a line that is no message"));
+        return Err(Fault::new("the worker wrote a line that is not a message"));
     };
     if progress.calls.fetch_add(1, Relaxed) >= limits.calls {
         return Err(Fault {

@@ -1,3 +1,5 @@
+//! The answers of one index to earlier queries, by the words of the query and its filters.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 

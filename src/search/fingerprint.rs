@@ -1,3 +1,5 @@
+//! The identity of a set of tools, by which a stored index is matched to its catalog.
+
 use std::fmt;
 
 use data_encoding::HEXLOWER;

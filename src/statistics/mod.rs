@@ -13,7 +13,7 @@ mod table;
 pub(crate) use histogram::Histogram;
 pub(crate) use live::{BOUNDS, End, Live, Totals, bound};
 pub(crate) use record::{DayRecord, Tally};
-pub(crate) use store::{Error, History, Place};
+pub(crate) use store::{Error, History, StatisticsStorage};
 pub(crate) use table::{Row, aligned, bytes};
 
 use std::collections::BTreeMap;
@@ -33,7 +33,7 @@ const FLUSH: Duration = Duration::from_secs(30);
 #[derive(Debug)]
 pub struct Statistics {
     /// `None` if nothing is written.
-    place: Option<Place>,
+    place: Option<StatisticsStorage>,
     pending: Mutex<BTreeMap<Day, DayRecord>>,
     live: Arc<Live>,
 }
@@ -81,12 +81,12 @@ impl Statistics {
     /// Creates empty statistics. `directory` is where they are written; `None` keeps them in memory.
     #[must_use]
     pub fn new(directory: Option<&Path>) -> Arc<Self> {
-        Self::at(directory.map(|directory| Place::Directory(directory.to_owned())))
+        Self::at(directory.map(|directory| StatisticsStorage::Directory(directory.to_owned())))
     }
 
     /// Creates empty statistics, which are written to this place; `None` keeps them in memory.
     #[must_use]
-    pub(crate) fn at(place: Option<Place>) -> Arc<Self> {
+    pub(crate) fn at(place: Option<StatisticsStorage>) -> Arc<Self> {
         Arc::new(Self {
             place,
             pending: Mutex::default(),

@@ -29,14 +29,14 @@ pub struct Error {
 
 /// The place of the statistics.
 #[derive(Debug, Clone)]
-pub(crate) enum Place {
+pub(crate) enum StatisticsStorage {
     /// A directory of this machine.
     Directory(PathBuf),
     /// The store of several replicas.
     Shared(Arc<dyn Records>),
 }
 
-impl Place {
+impl StatisticsStorage {
     /// The store if the run has one, and otherwise `directory` below its state directory.
     #[must_use]
     pub(crate) fn of(state: &State, directory: &str) -> Self {

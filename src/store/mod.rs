@@ -80,7 +80,7 @@ pub(crate) type OneChange<'c> = dyn FnMut(Option<&[u8]>, u64) -> Option<Change> 
 pub(crate) struct Lease {
     /// The key of the record.
     pub(crate) key: String,
-    /// The fence: a later lease has another one.
+    /// The fencing token, new for each lease.
     pub(crate) fence: String,
 }
 
@@ -128,16 +128,16 @@ pub(crate) enum AuditTaken {
 /// The bodies of records, by key.
 pub(crate) type Bodies = Vec<(String, Vec<u8>)>;
 
-/// What replicas share. Errors are in words; [`io::ErrorKind::TimedOut`] and [`io::ErrorKind::NotConnected`] mean that the store does not
+/// The records that replicas share. Errors are in words; [`io::ErrorKind::TimedOut`] and [`io::ErrorKind::NotConnected`] mean that the store does not
 /// answer now.
 ///
 /// Functions that are not futures wait for the store, so they belong on a thread that may block, except [`Records::stamp`],
 /// [`Records::fault`], and [`Records::all`] once it has been called.
 pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
-    /// A number that is another one after each change of the kind that this replica has learned of.
+    /// A version of the kind's records: it changes whenever this replica learns of a change.
     fn stamp(&self, kind: Kind) -> u64;
 
-    /// The records of the kind, as this replica knows them: within milliseconds while the store answers.
+    /// This replica's copy of the kind's records, milliseconds old at most while the store answers.
     ///
     /// # Errors
     /// When the store has never answered, or not for five minutes, so that a revocation may be unknown.
@@ -146,7 +146,7 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     /// Learns of the latest changes now. A failure leaves the records as they were.
     fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()>;
 
-    /// Changes records of the kind, which no other replica changes meanwhile. It is committed when this returns.
+    /// Changes records of the kind while no other replica can. The change is committed when this returns.
     ///
     /// # Errors
     /// When the store does not answer; then nothing was changed, unless it failed during the commit.
@@ -214,7 +214,7 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
         before: Option<String>,
     ) -> BoxFuture<'_, io::Result<AuditTaken>>;
 
-    /// Why the store cannot be used now, if it cannot.
+    /// The reason why the store cannot be used now; `None` if it can be used.
     fn fault(&self) -> Option<String>;
 
     /// The schemas before and after the update that this process has made, if it has made one.

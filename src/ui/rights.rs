@@ -1,4 +1,4 @@
-//! Who may use what in the window of a gateway. This is the one list: what it does not name is for no one there.
+//! The rights that each method and action in the window of a gateway needs. This is the only list: anything not listed is refused.
 
 use super::actions::ACTIONS;
 

@@ -337,7 +337,7 @@ impl Link {
                         self.answer(id, Ok(reply));
                     }
                     None => {
-                        tracing::debug!(server = %self.server, "an answer to no request of ours");
+                        tracing::debug!(server = %self.server, "an answer without a matching request");
                     }
                 }
             }

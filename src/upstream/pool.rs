@@ -391,7 +391,8 @@ impl Pool {
         }
     }
 
-    /// Ends the connections of `server` now, for all sessions that share them, and attempts to open one. Whether there was any.
+    /// Ends the connections of `server` now, for all sessions that share them, and cancels attempts to open one. Returns
+    /// whether there was any.
     pub(crate) fn stop(&self, server: &ServerName) -> bool {
         let slots = self
             .servers
@@ -442,7 +443,7 @@ impl Pool {
         placed.attach(&self.context)
     }
 
-    /// The time since the process of `server` began in place of one that ended with its replica, if a client has to know of it now.
+    /// How long ago a new process of `server` replaced one that ended with its replica; `None` if the client need not know of it now.
     #[must_use]
     pub(crate) fn moved(&self, server: &ServerName, session: Option<&str>) -> Option<Duration> {
         let slot = {

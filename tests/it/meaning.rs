@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -121,6 +122,22 @@ fn meaning_can_be_switched_off() {
     );
     client.finish();
     assert!(!setup.cache_path().join("search/vectors").exists());
+}
+
+#[test]
+fn a_command_does_not_wait_for_vectors_that_are_there() {
+    let setup = setup();
+    let mut client = setup.connect();
+    client.search("forecast");
+    finish_reading(client);
+    // Work on missing vectors begins after a second.
+    let times = (0..5).map(|_| {
+        let start = Instant::now();
+        setup.run(&["search", UMBRELLA]).code(0);
+        start.elapsed()
+    });
+    let fastest = times.min().unwrap();
+    assert!(fastest < Duration::from_secs(1), "{fastest:?}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The words of documents, help texts and comments: plain English, and no advice to install another program.
+//! The words of documents, help texts, messages and comments: plain English, and no advice to install another program.
 
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
@@ -12,10 +12,17 @@ const DOCUMENTS: &[&str] = &[
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
+    "CODE_OF_CONDUCT.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
+    "crates/embedding/README.md",
     "docs",
+    "packaging",
     "python/README.md",
+    "src/cli/doctor/page.md",
+    "tests/peers/README.md",
+    "tools/embedding/FORMAT.md",
+    "tools/embedding/README.md",
     "website/src/content/docs/404.md",
     "website/src/content/docs/guides",
     "website/src/content/docs/index.mdx",
@@ -31,56 +38,11 @@ const DOCUMENTS: &[&str] = &[
     "website/src/data/troubleshooting.md",
 ];
 
-/// Modules whose comments were edited for plain English. Add a module when it is clean.
-const SOURCES: &[&str] = &[
-    "crates",
-    "src/app",
-    "src/app.rs",
-    "src/approvals",
-    "src/audit",
-    "src/catalog",
-    "src/cli",
-    "src/clients",
-    "src/config",
-    "src/daemon",
-    "src/day.rs",
-    "src/dbus.rs",
-    "src/downstream",
-    "src/events.rs",
-    "src/executable.rs",
-    "src/files.rs",
-    "src/fuzzing.rs",
-    "src/identity",
-    "src/keychain",
-    "src/keyring",
-    "src/lib.rs",
-    "src/limits",
-    "src/main.rs",
-    "src/mcp",
-    "src/notify",
-    "src/notify.rs",
-    "src/pause.rs",
-    "src/proxy",
-    "src/registry",
-    "src/results",
-    "src/runner",
-    "src/sandbox",
-    "src/scan",
-    "src/scripts",
-    "src/sealing.rs",
-    "src/search",
-    "src/secret.rs",
-    "src/shutdown.rs",
-    "src/sources",
-    "src/statistics",
-    "src/telemetry",
-    "src/text.rs",
-    "src/tls",
-    "src/tool",
-    "src/ui",
-    "src/upstream",
-    "tests/it/support",
-];
+/// The code whose comments are checked.
+const COMMENTS: &[&str] = &["crates", "examples", "src", "tests/it/support"];
+
+/// The code whose strings are checked: messages, help, and the texts of the configuration's schema.
+const MESSAGES: &[&str] = &["crates/demo", "crates/embedding", "python/src", "src"];
 
 /// Patterns that make a sentence harder to read, each with better words.
 const PATTERNS: &[(&str, &str)] = &[
@@ -140,12 +102,14 @@ fn markdown(path: &Path, found: &mut Vec<PathBuf>) {
     for entry in entries {
         let path = entry.unwrap().path();
         let is_generated = [
-            "commands.md",
-            "configuration.md",
-            "environment.md",
-            "migrate.md",
-            "observability.md",
-            "troubleshooting.md",
+            "guides/migrate.md",
+            "guides/observability.md",
+            "guides/sandbox.md",
+            "guides/secrets.md",
+            "guides/troubleshooting.md",
+            "reference/commands.md",
+            "reference/configuration.md",
+            "reference/environment.md",
         ]
         .iter()
         .any(|name| path.ends_with(name));
@@ -215,6 +179,35 @@ fn comments(code: &str) -> Vec<(usize, String)> {
     found
 }
 
+/// The strings of Rust code that are sentences or parts of one: the number of each one's first line, and its text. Tests at the end of a file
+/// are left out.
+fn strings(code: &str) -> Vec<(usize, String)> {
+    static TOKEN: LazyLock<Regex> = LazyLock::new(|| {
+        let comment = r"//[^\n]*";
+        let character = r"'(?:\\[^']*.|[^\\'])'";
+        let raw = r##"r#"(?<hashed>(?s:.*?))"#|r"(?<raw>[^"]*)""##;
+        let plain = r#""(?<plain>(?:[^"\\]|\\(?s:.))*)""#;
+        Regex::new(&[comment, character, raw, plain].join("|")).unwrap()
+    });
+    static CONTINUED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\\\n\s*").unwrap());
+    static VALUE: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\{[\w.:?#]*\}").unwrap());
+    let code = code.split("#[cfg(test)]\nmod tests {").next().unwrap();
+    let mut found = Vec::new();
+    for token in TOKEN.captures_iter(code) {
+        let names = ["hashed", "raw", "plain"];
+        let Some(text) = names.iter().find_map(|name| token.name(name)) else {
+            continue;
+        };
+        let line = code[..text.start()].matches('\n').count() + 1;
+        let text = CONTINUED.replace_all(text.as_str(), "");
+        let text = VALUE.replace_all(&text, "…").replace(r"\n", "\n");
+        if text.contains(' ') {
+            found.push((line, text));
+        }
+    }
+    found
+}
+
 /// The findings of one text, with some words around each.
 fn findings(name: &str, text: &str) -> Vec<String> {
     static COMPILED: LazyLock<Vec<(Regex, &str)>> = LazyLock::new(|| {
@@ -255,35 +248,85 @@ fn documents_are_written_in_plain_english() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-#[test]
-fn comments_are_written_in_plain_english() {
+/// The Rust files at and below these paths, each with its name in the repository and its text.
+fn code(places: &[&str]) -> Vec<(String, String)> {
     let mut files = Vec::new();
-    for source in SOURCES {
-        files_with_ending(&root().join(source), ".rs", &mut files);
+    for place in places {
+        files_with_ending(&root().join(place), ".rs", &mut files);
     }
     assert!(files.len() > 80, "only {} files were found", files.len());
-    let mut found = Vec::new();
-    for file in files {
-        let code = std::fs::read_to_string(&file).unwrap();
+    let named = files.into_iter().map(|file| {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
+        (name, std::fs::read_to_string(&file).unwrap())
+    });
+    named.collect()
+}
+
+/// Whether a file has only tests.
+fn is_of_tests(name: &str) -> bool {
+    name.ends_with("tests.rs") || name.ends_with("fuzzing.rs")
+}
+
+#[test]
+fn comments_are_written_in_plain_english() {
+    let mut found = Vec::new();
+    for (name, code) in code(COMMENTS) {
         for (line, text) in comments(&code) {
             found.extend(findings(&format!("{name}:{line}"), &prose(&text)));
+        }
+        if !is_of_tests(&name) && !code.starts_with("//!") {
+            found.push(format!(
+                "{name}: a `//!` line at the top says what the file is"
+            ));
         }
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
 #[test]
+fn messages_are_written_in_plain_english() {
+    let (mut found, mut count) = (Vec::new(), 0);
+    for (name, code) in code(MESSAGES) {
+        if is_of_tests(&name) {
+            continue;
+        }
+        for (line, text) in strings(&code) {
+            count += 1;
+            found.extend(findings(&format!("{name}:{line}"), &prose(&text)));
+        }
+    }
+    assert!(count > 3_000, "only {count} strings were found");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn strings_are_found_in_code() {
+    let code = r##"// "a comment has no string"
+let quotes = ['"', '\''];
+error!("the first message \
+        goes on: {name:?}");
+let raw = r#"a "second" message"#;
+#[cfg(test)]
+mod tests { "the words of a test" }"##;
+    let expected = [
+        (3, "the first message goes on: …".to_owned()),
+        (5, "a \"second\" message".to_owned()),
+    ];
+    assert_eq!(strings(code), expected);
+}
+
+#[test]
 fn the_help_is_written_in_plain_english() {
+    let recorded = root().join("website/src/data/commands.json");
+    let recorded = std::fs::read_to_string(recorded).unwrap();
+    let commands: Vec<serde_json::Value> = serde_json::from_str(&recorded).unwrap();
+    assert!(commands.len() > 80, "{} commands", commands.len());
     let setup = Setup::new();
-    let help = command::run(setup.command(&["--help"]), "").code(0).stdout;
-    let mut found = findings("mcpzip --help", &help);
-    for name in [
-        "init", "add", "migrate", "undo", "connect", "serve", "search", "call", "servers", "login",
-    ] {
-        let help = command::run(setup.command(&[name, "--help"]), "")
-            .code(0)
-            .stdout;
+    let mut found = Vec::new();
+    for command in commands {
+        let name = command["name"].as_str().unwrap();
+        let words: Vec<&str> = name.split_whitespace().chain(["--help"]).collect();
+        let help = command::run(setup.command(&words), "").code(0).stdout;
         found.extend(findings(&format!("mcpzip {name} --help"), &help));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));

@@ -375,9 +375,12 @@ fn what_is_missing_or_wrong_is_named_and_nothing_is_written() {
         ),
         (
             &["--from-registry", id, "--version", "../1"],
-            &["`../1` is no version"],
+            &["`../1` is not a version"],
         ),
-        (&["--from-registry", "../../../etc/passwd"], &["is no name"]),
+        (
+            &["--from-registry", "../../../etc/passwd"],
+            &["is not a registry name"],
+        ),
         (
             &["--from-registry", id, "--use", "oci"],
             &["no oci among what it has: npm"],
@@ -588,7 +591,10 @@ fn the_configuration_names_the_registry_and_the_variable_goes_before_it() {
     assert_eq!(found.json()["servers"][0]["version"], "2.0.0");
     let wrong = home_with("ftp://x");
     let refused = run(&wrong, &["registry", "search", "weather"]).code(1);
-    assert!(refused.stderr.contains("`ftp://x` is no URL"), "{refused}");
+    assert!(
+        refused.stderr.contains("`ftp://x` is not a URL"),
+        "{refused}"
+    );
 }
 
 #[test]

@@ -8,6 +8,8 @@ import type { Kept, Numbered, Question, ServerState, Status } from './generated/
 /** `connecting` at first, `lost` if the daemon does not answer. */
 export const connection = signal<'connecting' | 'live' | 'lost'>('connecting');
 export const status = signal<Status | undefined>(undefined);
+/** When the daemon began, in seconds since 1970. */
+export const begun = computed(() => Date.now() / 1000 - (status.value?.uptime ?? 0));
 export const approvals = signal<Question[]>([]);
 
 /** The events that are not about calls, newest first. */

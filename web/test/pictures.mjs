@@ -3,7 +3,7 @@
 // changed still differs in its times, so they are made when a page has another look, and checked in.
 import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { Home, PATIENCE, browser, fail, overlay, repository, wait } from './support.mjs';
+import { Home, PATIENCE, browser, fail, overlay, program, repository, wait } from './support.mjs';
 
 /** The most that a picture may weigh, in bytes. */
 const MOST = 100_000;
@@ -11,6 +11,8 @@ const SIZE = { width: 1120, height: 790 };
 const target = join(repository, 'website/public/window');
 mkdirSync(target, { recursive: true });
 
+// Its times are shown.
+if (/[\\/]debug[\\/]/.test(program())) fail('the pictures need a release build: set MCPZIP_BIN');
 const chromium = await browser();
 const home = new Home();
 const demo = (name) => ({ command: home.binary, args: ['__demo-server', name, join(home.path, 'store')] });
@@ -19,6 +21,15 @@ home.write('.config/mcpzip/config.json', JSON.stringify({
   tools: { ask: ['create_note', 'delete_note'] },
   audit: {},
 }, null, 2));
+
+/** Waits until all tools have a vector, so that the search ranks as it does for a person. */
+async function embedded() {
+  for (const end = Date.now() + PATIENCE; ; await wait(200)) {
+    const { hits, by_meaning: byMeaning } = home.run('search', '--explain', '--limit', '50', 'read, create, convert or count something');
+    if (byMeaning && hits.length > 20 && hits.every(({ meaning }) => meaning !== null)) return;
+    if (Date.now() > end) fail('the tools have no vectors');
+  }
+}
 
 /** What two agents do: calls of some seconds, most of them good, and one that waits for the person. */
 async function work() {
@@ -95,6 +106,7 @@ async function takeAll() {
 try {
   // The window counts the calls that it has heard of.
   await work();
+  await embedded();
   await takeAll();
 } finally {
   await chromium.close();

@@ -1,5 +1,5 @@
 // Makes the pages and figures that say what the code does or what was measured, from the code and the measurements.
-import { fail, need, write, writeJson } from './lib.mjs';
+import { fail, need, sourceAddress, write, writeJson } from './lib.mjs';
 import { clients } from './clients.mjs';
 import { commands } from './commands.mjs';
 import { configuration } from './configuration.mjs';
@@ -11,6 +11,7 @@ import { troubleshooting } from './troubleshooting.mjs';
 
 const measured = { answers: answers(), search: search(), definitions: definitions() };
 writeJson('src/generated/measured.json', measured);
+writeJson('src/generated/source.json', { address: sourceAddress() ?? null });
 clients();
 commands();
 configuration();

@@ -85,8 +85,9 @@ export const cell = (text) => text
   .map((part, index) => (index % 2 ? part : part.replaceAll('<', '&lt;')))
   .join('`');
 
-/** Where `Cargo.toml` says that the source is; undefined while it names no place. */
+/** The address of the source: SITE_SOURCE, or the `repository` of `Cargo.toml`; undefined without either. */
 export function sourceAddress() {
+  if (process.env.SITE_SOURCE) return process.env.SITE_SOURCE;
   const cargo = readFileSync(join(repository, 'Cargo.toml'), 'utf8');
   return cargo.match(/^repository\s*=\s*"([^"]+)"/m)?.[1].replace(/\/$/, '');
 }

@@ -42,14 +42,12 @@ const COLOURS = { 31: '#fb7185', 32: '#4ade80', 33: '#facc15', 34: '#60a5fa', 35
 
 /** The lines of a terminal's picture as HTML for a page, where it stands still and its lines wrap; `from` is the first command shown. */
 export function terminalHtml(svg, from = 0) {
-  const lines = [...svg.matchAll(/<text [^>]*y="([\d.]+)"[^>]*>(.*)<\/text>/g)].map(([, y, text]) => ({ y: Number(y), text }));
+  const lines = [...svg.matchAll(/<text [^>]*y="([\d.]+)"([^>]*)>(.*)<\/text>/g)].map(([, y, marks, text]) => ({ y: Number(y), goesOn: marks.includes('class="on"'), text }));
   const isCommand = ({ text }) => text.startsWith('<tspan fill="#4ade80" font-weight="700">$</tspan>');
   const shown = lines.slice(lines.indexOf(lines.filter(isCommand)[from]));
-  const columns = ({ text }) => text.replace(/<[^>]*>/g, '').replace(/&\w+;/g, '_').length;
-  const html = shown.map(({ y, text }, index) => {
+  const html = shown.map(({ y, goesOn, text }, index) => {
     const before = shown[index - 1];
-    // What filled a line of the picture goes on with the next one.
-    const end = !before || columns(before) === COLUMNS ? '' : y - before.y > 20 ? '\n\n' : '\n';
+    const end = !before || goesOn ? '' : y - before.y > 20 ? '\n\n' : '\n';
     return end + text.replace(/<tspan([^>]*)>/g, (_, marks) => `<span style="${[...marks.matchAll(/(fill|font-weight)="([^"]*)"/g)].map(([, name, value]) => `${name === 'fill' ? 'color' : name}:${value}`).join(';')}">`).replaceAll('</tspan>', '</span>');
   });
   return html.join('');
@@ -75,18 +73,23 @@ function spans(line) {
   }).join('');
 }
 
-/** A line in pieces of as many columns as the terminal has; the colours go on in the next piece. */
+/** A colour, a space, or a word; a word that is longer than a line is broken. */
+const PART = new RegExp(`\\u001b\\[[\\d;]*m|\\s|[^\\s\\u001b]{1,${COLUMNS}}`, 'gu');
+
+/** A line in pieces of at most as many columns as the terminal has, broken after a space if there is one; the colours go on in the next piece. */
 function wrapped(line) {
   const pieces = [''];
   let column = 0;
   let style = '';
-  for (const [part] of line.matchAll(/\u001b\[[\d;]*m|[\s\S]/gu)) {
+  for (const [part] of line.matchAll(PART)) {
     if (part.startsWith('\u001b')) style = part === '\u001b[0m' ? '' : style + part;
-    else if (column === COLUMNS) {
-      pieces.push(style);
-      column = 0;
+    else {
+      if (part !== ' ' && column + part.length > COLUMNS) {
+        pieces.push(style);
+        column = 0;
+      }
+      column += part.length;
     }
-    if (!part.startsWith('\u001b')) column += 1;
     pieces[pieces.length - 1] += part;
   }
   return pieces;
@@ -108,23 +111,27 @@ export function terminal(steps, title) {
     const [first, ...others] = wrapped(`  ${command}`);
     lines.push({ text: `<tspan fill="#4ade80" font-weight="700">$</tspan>${escape(first.slice(1))}`, at: at(), typing });
     time += typing;
-    for (const text of others) lines.push({ text: escape(text), at: at() });
+    for (const text of others) lines.push({ text: escape(text), at: at(), goesOn: true });
     time += isStill ? 0 : 0.35;
-    for (const line of output.flatMap(wrapped)) {
-      lines.push({ text: spans(line), at: at() });
-      time += isStill ? 0 : 0.04;
+    for (const line of output) {
+      for (const [piece, text] of wrapped(line).entries()) {
+        lines.push({ text: spans(text), at: at(), goesOn: piece > 0 });
+        time += isStill ? 0 : 0.04;
+      }
     }
     lines.push({ text: '' });
     time += 1.1;
   }
   const top = 52;
   const size = Math.ceil(top + lines.length * height + 4);
-  const body = lines.map(({ text, at, typing }, index) => {
+  const body = lines.map(({ text, at, typing, goesOn }, index) => {
     if (!text) return '';
     const y = (top + index * height).toFixed(1);
     const motion = typing ? `type ${typing.toFixed(2)}s steps(40)` : 'show .01s';
     const style = at === undefined ? '' : ` style="animation:${motion} ${at.toFixed(2)}s both"`;
-    return `<text x="18" y="${y}" xml:space="preserve"${style}>${text}</text>`;
+    // A page joins such a line to the one before it.
+    const mark = goesOn ? ' class="on"' : '';
+    return `<text x="18" y="${y}" xml:space="preserve"${mark}${style}>${text}</text>`;
   }).join('\n');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 ${size}" role="img" aria-labelledby="t" font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, 'DejaVu Sans Mono', monospace" font-size="12.6">
 <title id="t">${escape(title)}</title>

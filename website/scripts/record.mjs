@@ -60,6 +60,7 @@ function session() {
   const bin = join(home, 'path');
   mkdirSync(bin);
   symlinkSync(binary, join(bin, 'mcpzip'));
+  embedded((...args) => JSON.parse(execFileSync(binary, ['--json', ...args], { env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })));
   const commands = [
     'mcpzip servers',
     'mcpzip search --limit 2 "when am I free on monday"',
@@ -104,6 +105,15 @@ function terminal(command, cwd) {
   return stdout.replace(/\u001b\[[0-9;]*m/g, '').replaceAll('\r', '');
 }
 
+/** Searches until all tools are found by meaning too. Each search waits for the vectors, and keeps those that it has computed. */
+function embedded(ask) {
+  for (let attempt = 0; ; attempt += 1) {
+    const { hits, by_meaning: byMeaning } = ask('search', '--explain', '--limit', '50', 'read, create, convert or count something');
+    if (byMeaning && hits.length > 20 && hits.every(({ meaning }) => meaning !== null)) return;
+    if (attempt > 30) fail('the tools have no vectors');
+  }
+}
+
 /** The answers to all queries over the four demo servers, as `mcpzip search` gives them and `--explain` accounts for them. */
 async function playground() {
   const config = join(home, 'config.json');
@@ -115,12 +125,7 @@ async function playground() {
   const serve = spawn(binary, [...places, 'serve'], { env: environment, stdio: ['pipe', 'ignore', 'inherit'] });
   serve.stdin.write('{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"record","version":"1"}}}\n{"jsonrpc":"2.0","method":"notifications/initialized"}\n');
   try {
-    for (let attempt = 0; ; attempt += 1) {
-      const { hits, by_meaning: byMeaning } = ask('search', '--explain', '--limit', '50', 'read, create, convert or count something');
-      if (byMeaning && hits.every(({ meaning }) => meaning !== null)) break;
-      if (attempt > 120) fail('the tools were not embedded within a minute');
-      await new Promise((resolve) => setTimeout(resolve, 500));
-    }
+    embedded(ask);
   } finally {
     serve.stdin.end();
   }

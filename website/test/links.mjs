@@ -2,7 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { twin } from '../scripts/base.mjs';
-import { Findings, dist, pages } from './support.mjs';
+import { ADDRESS, Findings, SOURCE, dist, pages } from './support.mjs';
 
 const findings = new Findings();
 const all = pages();
@@ -37,5 +37,16 @@ for (const path of twins) {
   const text = existsSync(join(dist, twin(path))) ? readFileSync(join(dist, twin(path)), 'utf8') : '';
   if (!text.startsWith('# ') || text.length < 200) findings.add(path, `its twin ${twin(path)} has no content`);
   if (text.includes('&#xA;')) findings.add(path, `its twin ${twin(path)} has encoded line breaks`);
+}
+// Each page names its own address and links to its source; the home page links to the repository, and the sitemap lists the pages.
+const map = readFileSync(join(dist, 'sitemap-0.xml'), 'utf8');
+for (const path of twins) {
+  if (!all[path].includes(`<link rel="canonical" href="${ADDRESS}${path}"`)) findings.add(path, 'does not name its own address');
+  if (!all[path].includes(`content="${ADDRESS}/card.png"`)) findings.add(path, 'has no picture for shared links');
+  if (!all[path].includes(`href="${SOURCE}"`)) findings.add(path, 'does not link to the repository');
+  if (!map.includes(`<loc>${ADDRESS}${path}</loc>`)) findings.add('sitemap-0.xml', `does not list ${path}`);
+}
+for (const [path, file] of [['/guides/search/', 'search.mdx'], ['/guides/window/', 'window.md']]) {
+  if (!all[path].includes(`href="${SOURCE}/edit/main/website/src/content/docs/guides/${file}"`)) findings.add(path, 'has no link to edit it');
 }
 findings.end(`${count} links on ${Object.keys(all).length} pages lead somewhere, and ${twins.length} have a Markdown twin`);

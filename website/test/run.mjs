@@ -4,6 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { ADDRESS, SOURCE } from './support.mjs';
 
 const website = dirname(dirname(fileURLToPath(import.meta.url)));
 const started = Date.now();
@@ -31,7 +32,9 @@ const installed = join(website, 'node_modules/.package-lock.json');
 const isCurrent = existsSync(installed) && statSync(installed).mtimeMs >= statSync(join(website, 'package-lock.json')).mtimeMs;
 if (!isCurrent || parts.includes('install')) step('install', process.platform === 'win32' ? 'npm.cmd' : 'npm', ['ci', '--no-audit', '--no-fund'], { shell: process.platform === 'win32' });
 step('recordings', process.execPath, ['scripts/record.mjs', '--check']);
-step('build', process.execPath, ['scripts/build.mjs', '--silent']);
+// With addresses, as the published site has them: pages then link to their source and name themselves.
+const env = { ...process.env, SITE_URL: ADDRESS, SITE_SOURCE: SOURCE };
+step('build', process.execPath, ['scripts/build.mjs', '--silent'], { env });
 step('units', process.execPath, ['--test', 'test/units.mjs']);
 step('links', process.execPath, ['test/links.mjs']);
 step('samples', process.execPath, ['test/samples.mjs']);

@@ -6,6 +6,10 @@ import { website } from '../scripts/lib.mjs';
 
 export const dist = join(website, 'dist');
 
+/** The addresses of the site and of its source in the tests. */
+export const ADDRESS = 'https://site.example';
+export const SOURCE = 'https://source.example/owner/mcpzip';
+
 /** Collects what is wrong, and ends the test with it. */
 export class Findings {
   list = [];

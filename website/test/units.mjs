@@ -96,6 +96,14 @@ test('the terminal for a page is the recorded one, from a command on', () => {
   assert.equal(terminalHtml(svg, 1), '<span style="color:#4ade80;font-weight:700">$</span> two\n<span style="font-weight:700">x</span> &lt;b&gt;');
 });
 
+test('the terminal breaks its lines between words, and a page joins them again', () => {
+  const words = `${'word '.repeat(30)}end`;
+  const svg = drawn([{ command: 'one', output: [`\u001b[1m${words}\u001b[0m`, 'x'.repeat(120)] }], 't');
+  const lines = [...svg.matchAll(/<text [^>]*>(.*)<\/text>/g)].map(([, text]) => text.replace(/<[^>]*>/g, ''));
+  assert.deepEqual(lines.slice(1).map((line) => line.trimEnd().length), [104, 48, 108, 12]);
+  assert.equal(terminalHtml(svg).replace(/<[^>]*>/g, ''), `$ one\n${words}\n${'x'.repeat(120)}`);
+});
+
 test('a help text falls into its parts', () => {
   const { about, parts } = sections('Do it\n\nUsage: mcpzip do [OPTIONS] <WHAT>\n\nArguments:\n  <WHAT>  What\n          it is\n\nOptions:\n  -n, --number <N>\n          How many\n      --now        At once\n');
   assert.equal(about, 'Do it');

@@ -1,6 +1,6 @@
 //! Measures how well the effects that tools' texts suggest (`@read?`, `@write?`, `@destructive?`) agree with what tools declare.
 //!
-//! `cargo run --release -p mcpzip-bench --example tool_effects -- ../shared/search-bench/dev/corpus.json [MORE.json…]`
+//! `cargo run --release -p mcpzip-bench --example tool_effects -- BENCH/dev/corpus.json [MORE.json…]`
 //!
 //! A file is a list of `{"server": NAME, "tools": [DEFINITION…]}`. Its servers with annotated tools, in the order of their names, belong to the
 //! half by which the words were chosen and to the other one by turns.

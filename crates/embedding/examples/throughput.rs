@@ -1,6 +1,6 @@
 //! Measures how long the tools of a corpus take to embed, in processor time of one thread.
 //!
-//! `cargo run --release -p mcpzip-embedding --features asset --example throughput -- ../shared/search-bench/dev/corpus.json [ROUNDS]`
+//! `cargo run --release -p mcpzip-embedding --features asset --example throughput -- BENCH/dev/corpus.json [ROUNDS]`
 //!
 //! With `--names` instead of ROUNDS, it embeds the names of tools, which are as long as queries, one after another for ten seconds, and prints
 //! the time of each that passed: run it alone, and next to `nice -n 19` of the first command, which works as the background does.

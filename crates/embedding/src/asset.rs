@@ -223,7 +223,7 @@ impl Vocabulary {
             );
             packed = rest;
         }
-        let text = String::from_utf8(text).map_err(|_| Malformed("its vocabulary is no text"))?;
+        let text = String::from_utf8(text).map_err(|_| Malformed("its vocabulary is not text"))?;
         if ends.len() != count {
             return Err(Malformed("its vocabulary has another size"));
         }

@@ -11,7 +11,7 @@ use crate::catalog::{Cache, Key};
 use crate::cli::tokens::{ENCODING, Tokens};
 use crate::config::{Config, Environment, Paths, Transport};
 use crate::day::Day;
-use crate::statistics::{DayRecord, History, Place, Tally};
+use crate::statistics::{DayRecord, History, StatisticsStorage, Tally};
 
 /// Tokens that `execute_tool` adds to a direct call of the tool.
 pub(super) const WRAPPING: u64 = 9;
@@ -97,7 +97,7 @@ impl Account {
         environment: &Environment,
         since: Option<Day>,
     ) -> anyhow::Result<Self> {
-        let place = Place::of(&environment.state(&paths.state_dir), STATISTICS);
+        let place = StatisticsStorage::of(&environment.state(&paths.state_dir), STATISTICS);
         let history = place.load(since).context("nothing can be shown")?;
         let tokens = Tokens::load()?;
         let account = Self::from(&history, &costs(paths, environment, &tokens));

@@ -96,7 +96,7 @@ pub(super) fn run(
 
 /// The place of a rule in the configuration.
 #[derive(Clone, Copy)]
-enum Place<'c> {
+enum RuleScope<'c> {
     /// The rules for all servers.
     All,
     /// The entry of this server.
@@ -105,7 +105,7 @@ enum Place<'c> {
     Profile(&'c str),
 }
 
-impl<'c> Place<'c> {
+impl<'c> RuleScope<'c> {
     /// The server that the rule is about, if its place says so.
     fn server(self) -> Option<&'c ServerName> {
         match self {
@@ -123,18 +123,18 @@ impl<'c> Place<'c> {
 }
 
 /// The rules for all servers, then those in the servers' entries, then those of profiles.
-fn all(config: &Config) -> Vec<(Place<'_>, ListedRule<'_>)> {
+fn all(config: &Config) -> Vec<(RuleScope<'_>, ListedRule<'_>)> {
     let own = config.servers.iter().flat_map(|(name, entry)| {
         let rules = entry.tools.rules();
-        rules.map(move |rule| (Place::Server(name), rule))
+        rules.map(move |rule| (RuleScope::Server(name), rule))
     });
     let profiles = config.profiles.iter().flatten();
     let profiles = profiles.filter_map(|(name, profile)| Some((name, profile.as_ref().ok()?)));
     let profiles = profiles.flat_map(|(name, profile)| {
         let rules = profile.rules();
-        rules.map(move |rule| (Place::Profile(name), rule))
+        rules.map(move |rule| (RuleScope::Profile(name), rule))
     });
-    let all = config.tools.rules().map(|rule| (Place::All, rule));
+    let all = config.tools.rules().map(|rule| (RuleScope::All, rule));
     all.chain(own).chain(profiles).collect()
 }
 
@@ -172,9 +172,9 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
     for (place, rule) in &all {
         let server = place.server();
         let of = match place {
-            Place::All => "all servers".to_owned(),
-            Place::Server(server) => server.to_string(),
-            Place::Profile(profile) => format!("profile {profile}"),
+            RuleScope::All => "all servers".to_owned(),
+            RuleScope::Server(server) => server.to_string(),
+            RuleScope::Profile(profile) => format!("profile {profile}"),
         };
         output.row(
             format!("{:5} ", rule.list),

@@ -83,7 +83,7 @@ pub(super) fn server_auth(auth: &Node, servers: &[Known<'_>], draft: &mut Draft)
     let acl = auth.get("acl").filter(|acl| restricts(acl));
     if let Some(acl) = acl {
         if providers.is_empty() {
-            let text = "`serverAuth.acl` has rules, and no provider says who somebody is: write them as `tools.allow`, `tools.ask` and `tools.deny`";
+            let text = "`serverAuth.acl` has rules, but no provider identifies people: write them as `tools.allow`, `tools.ask` and `tools.deny`";
             return draft.blocking.push(text.to_owned());
         }
         if let Err(refusal) = rights.read(acl, servers) {
@@ -139,7 +139,7 @@ fn ways(
                 for (_, owner) in tokens.unwrap_or_default() {
                     let subject = owner.as_text().or_else(|| owner.get("subject")?.as_text());
                     let subject = person(subject.unwrap_or_default())
-                        .ok_or("`serverAuth.bearer` has a subject that is no name here")?;
+                        .ok_or("`serverAuth.bearer` has a subject that is not a valid name here")?;
                     people.insert(subject.to_owned());
                     for role in owner.get("roles").map(Node::items).unwrap_or_default() {
                         let name = role_name(role.as_text().unwrap_or_default())?;
@@ -288,7 +288,8 @@ impl Rights {
         }
         let mut audience = Vec::new();
         for subject in subjects {
-            let name = person(subject).ok_or("a rule names a subject that is no name here")?;
+            let name =
+                person(subject).ok_or("a rule names a subject that is not a valid name here")?;
             audience.push(format!("@user:{name}"));
         }
         for role in roles {
@@ -316,7 +317,8 @@ impl Rights {
             self.role(&name, grants.items(), servers, is_denied)?;
         }
         for (subject, entry) in of("subjects") {
-            let subject = person(subject).ok_or("it names a subject that is no name here")?;
+            let subject =
+                person(subject).ok_or("it names a subject that is not a valid name here")?;
             for role in entry.get("roles").map(Node::items).unwrap_or_default() {
                 let name = role_name(role.as_text().unwrap_or_default())?;
                 let role = self.roles.entry(name).or_default();
@@ -613,7 +615,7 @@ impl Grant {
                 let names: Option<Vec<&str>> = names.collect();
                 names
                     .filter(|names| !names.is_empty())
-                    .ok_or("the `server` of a grant is no name and no list of names")?
+                    .ok_or("the `server` of a grant is neither a name nor a list of names")?
             }
             None => return Err("a grant names no server".to_owned()),
         };
@@ -734,7 +736,7 @@ fn role_name(name: &str) -> Result<String, Refusal> {
     match is_name {
         true => Ok(name.to_owned()),
         false => Err(format!(
-            "`{name}` is no name of a role here, which has letters `a-z`, digits, `-` and `_`"
+            "`{name}` is not a valid name of a role, which has letters `a-z`, digits, `-` and `_`"
         )),
     }
 }

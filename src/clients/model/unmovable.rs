@@ -11,7 +11,7 @@ pub(crate) enum Unmovable {
     #[error("is not an entry for a server")]
     NoEntry,
     /// It has an unpaired surrogate.
-    #[error("has a text with half a character in it, which no server could be given")]
+    #[error("has an unpaired surrogate, such as `\\ud83d`, which cannot be passed to a server")]
     HalfCharacter,
     /// It has two targets.
     #[error("has both a command and a URL; which one counts is not clear")]

@@ -21,7 +21,7 @@ pub(super) fn consent(
     (flow, proof): (&str, &str),
 ) -> Page {
     let mut body = format!(
-        "<p><strong>{}</strong> wants to use the tools of this server as <strong>{}</strong>. Allow it only if you have just started it yourself: \
+        "<p><strong>{}</strong> asks to use the tools of this server as <strong>{}</strong>. Allow it only if you have just started it yourself: \
          the name is the client's own, and anyone can choose it.</p><dl>",
         escaped(client),
         escaped(person)

@@ -45,7 +45,7 @@ impl Login {
     }
 }
 
-/// The reason why a login gives no person.
+/// The reason why a login did not identify a person.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoginFault {
     #[error(transparent)]
@@ -88,7 +88,7 @@ impl Provider {
         let url = self.issuer.endpoint(&metadata, "authorization_endpoint")?;
         let mut url = Url::parse(&url).map_err(|_| RequestError::Wrong {
             url,
-            reason: "it is no URL",
+            reason: "it is not a URL",
         })?;
         let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&login.verifier));
         let scopes = self.options.scopes.join(" ");

@@ -15,7 +15,7 @@ use super::projection::shape_of;
 use crate::config::{Lifetime, ResultForm};
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
-use crate::results::{Holder, Place, ResultId, Shelf};
+use crate::results::{Holder, ResultId, ResultLocation, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
 use crate::upstream::required_input;
 
@@ -265,7 +265,12 @@ impl Answers {
     }
 
     /// The head of a result; `None` if the whole cannot be stored and must be the answer itself.
-    async fn shortened(&self, result: &Bytes, looked: &Looked, place: &Place) -> Option<Reply> {
+    async fn shortened(
+        &self,
+        result: &Bytes,
+        looked: &Looked,
+        place: &ResultLocation,
+    ) -> Option<Reply> {
         let shape = looked
             .shape
             .as_deref()
@@ -285,7 +290,7 @@ impl Answers {
     }
 
     /// Stores a result of which only a part is shown, and returns a short note about it.
-    async fn source(&self, place: &Place, result: &Bytes, length: usize) -> String {
+    async fn source(&self, place: &ResultLocation, result: &Bytes, length: usize) -> String {
         let id = self.stored(place, result).await;
         id.map_or_else(
             || format!("\n… of {length} characters. {REST_LOST}"),
@@ -294,7 +299,7 @@ impl Answers {
     }
 
     /// Stores a result and returns a note on how to read it; `None` if it cannot be stored.
-    async fn kept(&self, place: &Place, result: &Bytes) -> Option<String> {
+    async fn kept(&self, place: &ResultLocation, result: &Bytes) -> Option<String> {
         let id = self.stored(place, result).await?;
         Some(format!(
             r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
@@ -302,7 +307,12 @@ impl Answers {
     }
 
     /// A note on how to read a stored result, with `part` of it. If it cannot be stored, its whole text.
-    async fn kept_or_shown(&self, place: &Place, result: &Bytes, part: &str) -> (String, String) {
+    async fn kept_or_shown(
+        &self,
+        place: &ResultLocation,
+        result: &Bytes,
+        part: &str,
+    ) -> (String, String) {
         match self.kept(place, result).await {
             Some(whole) => (whole, part.to_owned()),
             None => (
@@ -312,7 +322,11 @@ impl Answers {
         }
     }
 
-    pub(in crate::proxy) async fn stored(&self, place: &Place, result: &Bytes) -> Option<ResultId> {
+    pub(in crate::proxy) async fn stored(
+        &self,
+        place: &ResultLocation,
+        result: &Bytes,
+    ) -> Option<ResultId> {
         let (results, bytes, place) = (self.results.clone(), result.clone(), place.clone());
         let kept = self
             .tasks
@@ -331,12 +345,12 @@ impl Answers {
 }
 
 /// The place of the results of a call.
-fn place_of(asked: &AnsweredCall<'_>) -> Place {
+fn place_of(asked: &AnsweredCall<'_>) -> ResultLocation {
     place(asked.view, asked.caller)
 }
 
 /// The place of a caller's results. Without a handshake there is no session for them.
-pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> Place {
+pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> ResultLocation {
     let config = view.config();
     let shelf = match config.results.kept_for {
         Lifetime::For(time) => Shelf::Common(time),
@@ -363,7 +377,7 @@ pub(in crate::proxy) fn place(view: &View, caller: &Caller) -> Place {
         let scope = config.results_scope()?;
         Some(Holder::of(owner, &[kind, identity, session, &scope]))
     };
-    Place {
+    ResultLocation {
         shelf,
         holder: holder(),
     }

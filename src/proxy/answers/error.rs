@@ -416,9 +416,9 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
             may_have_acted: true,
             ..
         } => {
-            "it may or may not have acted, so the call was not repeated; check before calling again, which starts it anew"
+            "it may or may not have acted, so the call was not repeated; check before calling again, which restarts the server"
         }
-        CallError::Lost { .. } => "call again to start it anew",
+        CallError::Lost { .. } => "call again to restart the server",
         CallError::Timeout { .. } => {
             "the call was cancelled; it may have acted; `timeout` (seconds) allows more"
         }

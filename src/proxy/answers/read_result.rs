@@ -12,7 +12,7 @@ use super::projection::{input_of, shape_of};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
-use crate::results::{Place, Shelf};
+use crate::results::{ResultLocation, Shelf};
 use crate::statistics::Answer;
 
 /// The maximum number of lines that a search in a stored result shows.
@@ -61,7 +61,7 @@ impl Answers {
                 Part::Range(offset..offset.saturating_add(number("limit").unwrap_or(HEAD)))
             }
         };
-        let without_caller = || Place {
+        let without_caller = || ResultLocation {
             shelf: Shelf::Run,
             holder: None,
         };

@@ -23,7 +23,7 @@ pub(in crate::proxy) const PROMPTS: List = List {
         let seen = own_uris::for_clients(server, json);
         let seen = seen.and_then(|json| RawValue::from_string(json).ok());
         let json = seen.as_deref().unwrap_or(json);
-        let object = Object::parse(json).expect("what is no object is no prompt");
+        let object = Object::parse(json).expect("a prompt is an object");
         object.with("name", &quoted(&joined(server, name)))
     },
 };

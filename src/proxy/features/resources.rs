@@ -59,7 +59,7 @@ fn shown(json: &RawValue, server: &ServerName, member: &str, seen: Option<String
     let json = renamed.as_deref().unwrap_or(json);
     match seen {
         Some(seen) => {
-            let object = Object::parse(json).expect("what is no object has no URI");
+            let object = Object::parse(json).expect("only an object has a URI");
             object.with(member, &quoted(&seen))
         }
         None => json.get().to_owned(),

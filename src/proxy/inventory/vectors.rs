@@ -155,10 +155,12 @@ impl Vectors {
     }
 
     /// Resolves when every tool has a vector, or after `limit`. Returns whether that is so, or no vectors are wanted.
-    pub(in crate::proxy) async fn wait(&self, limit: Duration) -> bool {
+    pub(in crate::proxy) async fn wait(self: &Arc<Self>, limit: Duration) -> bool {
         if !self.search.is_semantic() {
             return true;
         }
+        // The work begins after a pause, which a run with all vectors need not wait for.
+        self.look().await;
         let mut coverage = self.coverage.subscribe();
         let is_whole =
             |coverage: &Option<Coverage>| coverage.is_some_and(|c| c.embedded == c.tools);

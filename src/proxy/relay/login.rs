@@ -224,7 +224,7 @@ impl Relay {
             let last = match outcome {
                 Some(Ok(())) => Phase::Done,
                 Some(Err(error)) => {
-                    tracing::warn!(%server, error = error_text(&error), "nobody logged in");
+                    tracing::warn!(%server, error = error_text(&error), "the login was not completed");
                     Phase::Failed
                 }
                 None => Phase::Failed,

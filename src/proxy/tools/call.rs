@@ -347,7 +347,7 @@ impl Tools {
         let session = caller.client.replica().and_then(ClientOfReplica::session);
         match self.relay.moved(server, session) {
             Some(age) => reply.with_text(&format!(
-                "Note from mcpzip: server `{server}` was started again {} seconds ago, because its process, or the replica that it ran at, had ended. What it had in memory before is lost.",
+                "Note from mcpzip: server `{server}` was started again {} seconds ago, because its process, or the replica that it ran at, had ended. Its earlier state in memory is lost.",
                 age.as_secs()
             )),
             None => reply,

@@ -46,7 +46,7 @@ fn check_package(package: &Package, way: Way) -> Result<(), Unusable> {
     let hint = hint.filter(|hint| !hint.is_empty() && !way.runners().contains(hint));
     if let Some(hint) = hint {
         let hint = wire::clean(hint);
-        return Err(Unusable::NoWay(format!("it wants to be run by `{hint}`")));
+        return Err(Unusable::NoWay(format!("it must be run by `{hint}`")));
     }
     for variable in package.environment_variables.iter().flatten() {
         if !is_variable(&variable.name) {

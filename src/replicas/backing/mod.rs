@@ -32,7 +32,7 @@ pub(crate) enum Event {
 
 /// Something that is at one replica at a time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct LeaseKey {
     /// Whose it is, as bytes of any length.
     pub(crate) owner: Vec<u8>,
     /// Its name.
@@ -102,13 +102,13 @@ pub(crate) trait Backing: Debug + Send + Sync {
     ) -> Answer<()>;
 
     /// Takes the lease of a home for `lasting` if it is free, and returns who has it then.
-    fn take_home(&self, place: Place, lasting: Duration) -> Answer<Home>;
+    fn take_home(&self, place: LeaseKey, lasting: Duration) -> Answer<Home>;
 
     /// Prolongs leases of this replica, each with its fence; returns those that it still has.
-    fn keep_homes(&self, leases: Vec<(Place, u64)>, lasting: Duration) -> Answer<Vec<Place>>;
+    fn keep_homes(&self, leases: Vec<(LeaseKey, u64)>, lasting: Duration) -> Answer<Vec<LeaseKey>>;
 
     /// Gives a lease back. With `is_over`, the next one is the first again.
-    fn leave_home(&self, place: Place, fence: u64, is_over: bool) -> Answer<()>;
+    fn leave_home(&self, place: LeaseKey, fence: u64, is_over: bool) -> Answer<()>;
 
     /// The kept events of a stream behind `number`.
     fn kept_answer(

@@ -7,7 +7,7 @@ use data_encoding::HEXLOWER_PERMISSIVE;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::mpsc;
 
-use super::{Answer, Backing, Event, Home, IdentityHash, Place, Unavailable};
+use super::{Answer, Backing, Event, Home, IdentityHash, LeaseKey, Unavailable};
 use crate::secret::random_bytes;
 use crate::shutdown::Tasks;
 use crate::store::{ReplicaId, Signal, Store, StoreError};
@@ -202,7 +202,7 @@ impl Backing for OnPostgres {
         })
     }
 
-    fn take_home(&self, place: Place, lasting: Duration) -> Answer<Home> {
+    fn take_home(&self, place: LeaseKey, lasting: Duration) -> Answer<Home> {
         let store = self.store.clone();
         Box::pin(async move {
             let own = store.id().as_str();
@@ -234,7 +234,7 @@ impl Backing for OnPostgres {
         })
     }
 
-    fn keep_homes(&self, leases: Vec<(Place, u64)>, lasting: Duration) -> Answer<Vec<Place>> {
+    fn keep_homes(&self, leases: Vec<(LeaseKey, u64)>, lasting: Duration) -> Answer<Vec<LeaseKey>> {
         let store = self.store.clone();
         Box::pin(async move {
             let (mut owners, mut names, mut fences) = (vec![], vec![], vec![]);
@@ -247,7 +247,7 @@ impl Backing for OnPostgres {
             let rows = store
                 .query(HOLD, &[&owners, &names, &fences, &own, &seconds])
                 .await?;
-            let places = rows.iter().map(|row| Place {
+            let places = rows.iter().map(|row| LeaseKey {
                 owner: row.get(0),
                 name: row.get(1),
             });
@@ -255,7 +255,7 @@ impl Backing for OnPostgres {
         })
     }
 
-    fn leave_home(&self, place: Place, fence: u64, is_over: bool) -> Answer<()> {
+    fn leave_home(&self, place: LeaseKey, fence: u64, is_over: bool) -> Answer<()> {
         let store = self.store.clone();
         Box::pin(async move {
             let statement = if is_over { FORGET } else { LEAVE };

@@ -36,7 +36,7 @@ pub(super) struct Salt(pub(super) [u8; 16]);
 
 /// The file of one person.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct HabitsFile {
     directory: PathBuf,
     name: String,
 }
@@ -73,7 +73,7 @@ impl Salt {
     }
 }
 
-impl Place {
+impl HabitsFile {
     /// The file of `identity` below `root`; the user's own without one.
     pub(super) fn of(root: &Path, identity: Option<&str>) -> Self {
         let name = identity.map(|identity| {

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use sha2::{Digest as _, Sha256};
 
-use self::file::{Place, Salt, warn_once};
+use self::file::{HabitsFile, Salt, warn_once};
 use self::table::{Lesson, Table, Word};
 use super::Hit;
 use super::lexical::{EXACT, distinct_stems};
@@ -55,7 +55,7 @@ const DELAY: Duration = Duration::from_secs(2);
 /// The habits of one person, or of the user.
 pub struct Habits {
     /// `None` keeps them in memory.
-    place: Option<Place>,
+    place: Option<HabitsFile>,
     state: Mutex<State>,
     /// Held while the file is read or written.
     turn: Mutex<()>,
@@ -95,7 +95,7 @@ impl Habits {
         habits
     }
 
-    fn at(place: Option<Place>) -> Self {
+    fn at(place: Option<HabitsFile>) -> Self {
         Self {
             place,
             state: Mutex::new(State {
@@ -329,7 +329,7 @@ impl HabitsOfAll {
         let place = self
             .directory
             .as_deref()
-            .map(|root| Place::of(root, identity));
+            .map(|root| HabitsFile::of(root, identity));
         let habits = Arc::new(Habits::at(place));
         known.insert(key, Arc::downgrade(&habits));
         habits

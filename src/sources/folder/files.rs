@@ -115,7 +115,7 @@ pub(super) fn read(folder: &Path, name: &str) -> Result<Vec<u8>, String> {
         let file = open(folder, name)?;
         let metadata = file.metadata()?;
         if !metadata.is_file() || metadata.len() > LARGEST {
-            let reason = format!("it is no regular file of at most {LARGEST} bytes");
+            let reason = format!("it is not a regular file of at most {LARGEST} bytes");
             return Err(io::Error::other(reason));
         }
         let mut content = Vec::new();

@@ -63,7 +63,7 @@ fn fields(yaml: &str) -> Result<Map<String, Value>, String> {
     match yaml::parse(yaml)? {
         Value::Object(fields) => Ok(fields),
         Value::Null => Ok(Map::new()),
-        _ => Err("it is no mapping of keys to values".to_owned()),
+        _ => Err("it is not a mapping of keys to values".to_owned()),
     }
 }
 

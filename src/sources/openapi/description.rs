@@ -55,6 +55,8 @@ pub(super) struct Known {
 }
 
 impl Description {
+    /// The description that the entry of `server` names: a file, or the document at a URL, of which `kept` has a copy.
+    ///
     /// # Errors
     /// When the entry cannot be used.
     pub(super) fn of(

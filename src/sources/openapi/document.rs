@@ -56,7 +56,7 @@ impl Document {
             }
             (None, None) => {
                 return Err(
-                    "it has neither `openapi` nor `swagger`, so it is no OpenAPI description"
+                    "it has neither `openapi` nor `swagger`, so it is not an OpenAPI description"
                         .to_owned(),
                 );
             }

@@ -43,7 +43,7 @@ pub(super) struct Parameter {
     pub(super) argument: String,
     /// Its name in a request.
     pub(super) name: String,
-    pub(super) place: Place,
+    pub(super) place: ParameterLocation,
     pub(super) style: Style,
     pub(super) explode: bool,
     pub(super) is_required: bool,
@@ -55,14 +55,14 @@ pub(super) struct Parameter {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) enum Place {
+pub(super) enum ParameterLocation {
     Path,
     Query,
     Header,
     Cookie,
 }
 
-impl Place {
+impl ParameterLocation {
     pub(super) fn parse(word: &str) -> Option<Self> {
         Some(match word {
             "path" => Self::Path,
@@ -290,7 +290,7 @@ impl Operation {
         let pages: Vec<String> = self
             .parameters
             .iter()
-            .filter(|one| one.place == Place::Query && is_paging(&one.name))
+            .filter(|one| one.place == ParameterLocation::Query && is_paging(&one.name))
             .map(|one| format!("`{}`", one.argument))
             .collect();
         if !pages.is_empty() {

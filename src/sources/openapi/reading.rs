@@ -6,7 +6,9 @@ use serde_json::{Map, Value};
 
 use super::document::{Document, servers_of};
 use super::names::{Named, names};
-use super::operation::{Body, Encoding, Form, Operation, Parameter, Place, Style, is_json};
+use super::operation::{
+    Body, Encoding, Form, Operation, Parameter, ParameterLocation, Style, is_json,
+};
 use super::schema::{Converter, Schemas};
 use super::swagger;
 use crate::config::OpenApi;
@@ -262,7 +264,8 @@ impl<'r> Reader<'r> {
             read.extend(self.parameter(parameter, one.path, converter)?);
         }
         for name in placeholders(one.path) {
-            let is_there = |known: &Parameter| known.place == Place::Path && known.name == name;
+            let is_there =
+                |known: &Parameter| known.place == ParameterLocation::Path && known.name == name;
             if !read.iter().any(is_there) {
                 read.push(undeclared(name));
             }
@@ -293,17 +296,17 @@ impl<'r> Reader<'r> {
     ) -> Result<Option<Parameter>, String> {
         let text = |key: &str| parameter.get(key).and_then(Value::as_str);
         let name = text("name").ok_or("a parameter has no name")?;
-        let place = text("in").and_then(Place::parse);
+        let place = text("in").and_then(ParameterLocation::parse);
         let place =
             place.ok_or_else(|| format!("the parameter `{name}` has no place: `in` is missing"))?;
         let lower = name.to_ascii_lowercase();
         let is_given = match place {
-            Place::Header => {
+            ParameterLocation::Header => {
                 OWN_HEADERS.contains(&lower.as_str()) || self.given.headers.contains(&lower)
             }
-            Place::Query => self.given.query.iter().any(|given| given == name),
-            Place::Path => !path.contains(&format!("{{{name}}}")),
-            Place::Cookie => false,
+            ParameterLocation::Query => self.given.query.iter().any(|given| given == name),
+            ParameterLocation::Path => !path.contains(&format!("{{{name}}}")),
+            ParameterLocation::Cookie => false,
         };
         if is_given {
             return Ok(None);
@@ -322,7 +325,7 @@ impl<'r> Reader<'r> {
             .and_then(Style::parse)
             .unwrap_or_else(|| place.usual_style());
         let flag = |key: &str| parameter.get(key).and_then(Value::as_bool);
-        let is_required = flag("required").unwrap_or(false) || place == Place::Path;
+        let is_required = flag("required").unwrap_or(false) || place == ParameterLocation::Path;
         Ok(Some(Parameter {
             argument: String::new(),
             name: name.to_owned(),
@@ -446,7 +449,7 @@ fn undeclared(name: &str) -> Parameter {
     Parameter {
         argument: String::new(),
         name: name.to_owned(),
-        place: Place::Path,
+        place: ParameterLocation::Path,
         style: Style::Simple,
         explode: false,
         is_required: true,

@@ -6,7 +6,7 @@ use reqwest::{Method, Url};
 use serde_json::{Map, Value};
 
 use super::body::{self, Content};
-use super::operation::{Operation, Parameter, Place};
+use super::operation::{Operation, Parameter, ParameterLocation};
 use super::reading::Given;
 use super::style::{Written, encoded, in_header, in_path, joined, pairs};
 use crate::upstream::InterfaceRequest;
@@ -53,22 +53,22 @@ impl Operation {
             let as_json = Value::String(value.to_string());
             let value = if parameter.is_json { &as_json } else { value };
             match parameter.place {
-                Place::Path => {
+                ParameterLocation::Path => {
                     let text = in_path(parameter, value);
                     if text.is_empty() {
                         return Err(format!("`{name}` is empty, but stands in the path"));
                     }
                     path = path.replace(&format!("{{{}}}", parameter.name), &text);
                 }
-                Place::Query => {
+                ParameterLocation::Query => {
                     let pairs = pairs(&parameter.name, value, written);
                     self.check_members(parameter, &pairs, base, given)?;
                     query.extend(pairs);
                 }
-                Place::Header => {
+                ParameterLocation::Header => {
                     headers.push((parameter.name.clone(), in_header(parameter, value)));
                 }
-                Place::Cookie => {
+                ParameterLocation::Cookie => {
                     let pairs = pairs(&parameter.name, value, written);
                     self.check_members(parameter, &pairs, base, given)?;
                     cookies.extend(pairs);
@@ -212,7 +212,7 @@ fn leads_elsewhere(path: &str) -> bool {
 
 fn header((name, value): (String, String)) -> Result<(HeaderName, HeaderValue), String> {
     let header = HeaderName::from_bytes(name.as_bytes());
-    let header = header.map_err(|_| format!("`{name}` is no name of a header"))?;
+    let header = header.map_err(|_| format!("`{name}` is not a valid name of a header"))?;
     let value = HeaderValue::from_str(&value);
     let value = value
         .map_err(|_| format!("the value of `{name}` has a character that no header may have"))?;

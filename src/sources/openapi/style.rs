@@ -223,13 +223,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::sources::openapi::operation::Place;
+    use crate::sources::openapi::operation::ParameterLocation;
 
     fn parameter(style: Style, explode: bool) -> Parameter {
         Parameter {
             argument: "color".to_owned(),
             name: "color".to_owned(),
-            place: Place::Path,
+            place: ParameterLocation::Path,
             style,
             explode,
             is_required: true,

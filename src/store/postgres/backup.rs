@@ -202,7 +202,7 @@ impl Store {
                 Copied::Usage { day, body } => (Part::Usage, day, body),
             };
             let Ok(body) = STANDARD.decode(body) else {
-                return Err(unusable("a body is no base64"));
+                return Err(unusable("a body is not base64"));
             };
             let is_sealed = matches!(part, Part::Login | Part::Record(Kind::IdentityKeys));
             if is_sealed && !self.keys().have_sealed(&body) {

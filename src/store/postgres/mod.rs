@@ -179,13 +179,13 @@ impl Store {
         &self.0.url
     }
 
-    /// Why the store cannot be used now, if it cannot.
+    /// The reason why the store cannot be used now; `None` if it can be used.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         self.0.breaker.fault()
     }
 
-    /// A connection for a transaction. What runs on it belongs into [`Store::limited`].
+    /// A connection for a transaction. Run its statements within [`Store::limited`].
     ///
     /// # Errors
     /// When PostgreSQL does not answer.

@@ -48,11 +48,11 @@ const LOOK: Duration = Duration::from_millis(250);
 /// The shortest time between two refreshes that unknown credentials cause.
 const REFRESH: Duration = Duration::from_millis(100);
 
-/// What a replica knows of a kind.
+/// A replica's copy of the records of one kind.
 #[derive(Debug)]
 struct Mirror {
     number: i64,
-    /// The table that the number is of: the schema may have been removed and made again.
+    /// The table to which the number belongs: the schema may have been removed and created again.
     epoch: u32,
     stamp: u64,
     table: Arc<Table>,
@@ -83,7 +83,7 @@ impl Mirror {
 /// A lock within this process.
 type Turns = Arc<tokio::sync::Mutex<()>>;
 
-/// What a replica knows.
+/// A replica's copies of records, by kind.
 #[derive(Debug, Default)]
 pub(super) struct Mirrors {
     /// One change of a kind at a time, so that those that wait do not take all connections.

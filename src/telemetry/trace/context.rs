@@ -1,3 +1,5 @@
+//! The trace context that requests carry (W3C Trace Context): reading it from headers or `_meta`, and writing it to servers.
+
 use std::fmt;
 use std::sync::Arc;
 

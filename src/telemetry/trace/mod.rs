@@ -279,7 +279,7 @@ fn is_recorded(sampler: Sampler, parent: Option<&Context>, trace: [u8; 16]) -> b
                 clippy::cast_possible_truncation,
                 clippy::cast_sign_loss,
                 clippy::cast_precision_loss,
-                reason = "a share of 1 is told before, and the last bits of a random number do not matter"
+                reason = "a share of 1 is handled above, and the last bits of a random number do not matter"
             )]
             let bound = (sampler.share * (u64::MAX >> 1) as f64) as u64;
             sampler.share >= 1.0 || random >> 1 < bound

@@ -117,7 +117,7 @@ pub(super) fn open(
     visit: Arc<Visit>,
     since: Option<u64>,
 ) -> Option<Response> {
-    let place = Place::take(gateway, &visit)?;
+    let place = StreamPermit::take(gateway, &visit)?;
     let (past, listener) = visit.proxies().main().events().listen(since);
     let stream = EventStream {
         ready: begin(&seen(&visit, past)),
@@ -143,7 +143,7 @@ struct EventStream {
     /// The end of a stream that does not go on as long as the visit.
     end: Option<Instant>,
     visit: Arc<Visit>,
-    _place: Place,
+    _place: StreamPermit,
 }
 
 impl EventStream {
@@ -181,12 +181,12 @@ impl EventStream {
 }
 
 /// A place among the streams of an identity, until it is dropped.
-struct Place {
+struct StreamPermit {
     gateway: Arc<Gateway>,
     identity: String,
 }
 
-impl Place {
+impl StreamPermit {
     fn take(gateway: Arc<Gateway>, visit: &Visit) -> Option<Self> {
         let identity = visit.entitlement().identity.clone();
         {
@@ -201,7 +201,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let mut streams = self.gateway.streams.lock();
         if let Some(count) = streams.get_mut(&self.identity) {

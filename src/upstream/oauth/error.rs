@@ -175,7 +175,7 @@ pub(crate) enum LoginError {
         provider: String,
     },
     /// An identity provider gave a token that must not be used.
-    #[error("nothing is taken from the identity provider `{issuer}`: {reason}")]
+    #[error("the response of the identity provider `{issuer}` was rejected: {reason}")]
     Identity {
         /// The provider.
         issuer: String,

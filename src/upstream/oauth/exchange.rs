@@ -128,7 +128,7 @@ impl Exchange {
         let failed = |reason: String| IdentityError::Exchange(reason);
         let options = &self.options;
         let endpoint = Url::parse(&options.token_url)
-            .map_err(|error| failed(format!("`token_url` is no URL ({error})")))?;
+            .map_err(|error| failed(format!("`token_url` is not a URL ({error})")))?;
         let fetcher = MetadataFetcher::of(&endpoint, &self.remote, context).await;
         let client = Client::given(&options.client_id, options.client_secret.clone());
         let endpoint = TokenEndpoint {

@@ -54,7 +54,7 @@ pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 pub(crate) use forgetting::{forget, forget_shared};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
-pub(crate) use place::{LoginPlace, Place};
+pub(crate) use place::{LoginPlace, LoginStorage};
 pub(crate) use public_document::{Unfetched, public_document};
 pub(super) use session::TokenSource;
 pub(crate) use shared::SharedLogins;

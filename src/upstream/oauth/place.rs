@@ -29,7 +29,7 @@ pub(crate) trait LoginPlace: Send + Sync {
 
 /// The place of the records.
 #[derive(Clone)]
-pub(crate) enum Place {
+pub(crate) enum LoginStorage {
     /// In files, open to the user alone.
     Directory(PathBuf),
     /// With the program.
@@ -42,10 +42,10 @@ pub(crate) struct Program {
     busy: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
-/// The records of a [`Place`].
+/// The records of a [`LoginStorage`].
 #[derive(Debug)]
 pub(super) struct Records {
-    place: Place,
+    place: LoginStorage,
     tasks: Tasks,
 }
 
@@ -60,7 +60,7 @@ pub(super) enum Held {
     },
 }
 
-impl Place {
+impl LoginStorage {
     /// The place of the program.
     pub(crate) fn of_program(place: impl LoginPlace + 'static) -> Self {
         let (place, busy) = (Box::new(place), Mutex::default());
@@ -69,31 +69,31 @@ impl Place {
 }
 
 impl Records {
-    pub(super) fn new(place: Place, tasks: Tasks) -> Self {
+    pub(super) fn new(place: LoginStorage, tasks: Tasks) -> Self {
         Self { place, tasks }
     }
 
     /// The directory, if the records are files.
     pub(super) fn directory(&self) -> Option<&Path> {
         match &self.place {
-            Place::Directory(directory) => Some(directory),
-            Place::Program(_) => None,
+            LoginStorage::Directory(directory) => Some(directory),
+            LoginStorage::Program(_) => None,
         }
     }
 
     /// The place of a record in words, for errors.
     pub(super) fn shown(&self, name: &str) -> PathBuf {
         match &self.place {
-            Place::Directory(directory) => file(directory, name),
-            Place::Program(_) => PathBuf::from(name),
+            LoginStorage::Directory(directory) => file(directory, name),
+            LoginStorage::Program(_) => PathBuf::from(name),
         }
     }
 
     /// The record called `name`.
     pub(super) async fn load(&self, name: &str) -> io::Result<Option<Vec<u8>>> {
         let directory = match &self.place {
-            Place::Directory(directory) => directory,
-            Place::Program(program) => return program.place.load(name).await,
+            LoginStorage::Directory(directory) => directory,
+            LoginStorage::Program(program) => return program.place.load(name).await,
         };
         let path = file(directory, name);
         let read = move || crate::files::read_any(&path);
@@ -111,12 +111,12 @@ impl Records {
     /// The record is written even if this is dropped.
     pub(super) async fn save(&self, name: &str, record: Vec<u8>) -> io::Result<()> {
         let written = match &self.place {
-            Place::Directory(directory) => {
+            LoginStorage::Directory(directory) => {
                 let path = file(directory, name);
                 let write = move || files::replace(&path, &[&record]);
                 self.tasks.spawn_blocking(write).await
             }
-            Place::Program(program) => {
+            LoginStorage::Program(program) => {
                 let (program, name) = (program.clone(), name.to_owned());
                 let write = async move { program.place.save(&name, Some(record)).await };
                 self.tasks.spawn(write).await
@@ -128,12 +128,13 @@ impl Records {
     /// Removes the record. Returns whether there was one.
     pub(super) async fn remove(&self, name: &str) -> io::Result<bool> {
         match &self.place {
-            Place::Directory(directory) => match std::fs::remove_file(file(directory, name)) {
+            LoginStorage::Directory(directory) => match std::fs::remove_file(file(directory, name))
+            {
                 Ok(()) => Ok(true),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
                 Err(error) => Err(error),
             },
-            Place::Program(program) => {
+            LoginStorage::Program(program) => {
                 let was_there = program.place.load(name).await?.is_some();
                 program.place.save(name, None).await.map(|()| was_there)
             }
@@ -142,7 +143,7 @@ impl Records {
 
     /// Renames the file of a damaged record. In a store of the program, the next login overwrites it.
     pub(super) fn set_aside(&self, name: &str) {
-        if let Place::Directory(directory) = &self.place {
+        if let LoginStorage::Directory(directory) = &self.place {
             let path = file(directory, name);
             // If that fails, the next login overwrites it.
             let _ = std::fs::rename(&path, path.with_extension("damaged"));
@@ -155,11 +156,11 @@ impl Records {
     /// `TimedOut` if another process changes it for too long, and what the place answers.
     pub(super) async fn lock(&self, name: &str) -> io::Result<Held> {
         let program = match &self.place {
-            Place::Directory(directory) => {
+            LoginStorage::Directory(directory) => {
                 let lock = lock_file(&file(directory, name).with_extension("lock")).await?;
                 return Ok(Held::File { _lock: lock });
             }
-            Place::Program(program) => program,
+            LoginStorage::Program(program) => program,
         };
         let own = program
             .busy
@@ -180,7 +181,7 @@ fn file(directory: &Path, name: &str) -> PathBuf {
     directory.join(format!("{name}.json"))
 }
 
-impl std::fmt::Debug for Place {
+impl std::fmt::Debug for LoginStorage {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Directory(directory) => f.debug_tuple("Directory").field(directory).finish(),

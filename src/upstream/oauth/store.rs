@@ -288,7 +288,7 @@ impl Store {
 mod tests {
     use std::path::Path;
 
-    use super::super::place::Place;
+    use super::super::place::LoginStorage;
     use super::*;
 
     fn vault(directory: &Path) -> Arc<Vault> {
@@ -297,7 +297,7 @@ mod tests {
             crate::shutdown::Tasks::new(),
         );
         Arc::new(Vault::new(
-            Place::Directory(directory.to_owned()),
+            LoginStorage::Directory(directory.to_owned()),
             crate::config::Credentials::File,
             &variables,
             tasks,

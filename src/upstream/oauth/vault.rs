@@ -13,7 +13,7 @@ use tokio::sync::{Mutex, oneshot};
 
 use super::error::{LoginError, VaultError};
 use super::lock::lock_file;
-use super::place::{Place, Records};
+use super::place::{LoginStorage, Records};
 use crate::config::{Credentials, Environment};
 use crate::files;
 use crate::keychain::Keychain;
@@ -73,15 +73,15 @@ impl Vault {
     /// not encrypted here.
     #[must_use]
     pub(crate) fn new(
-        place: Place,
+        place: LoginStorage,
         credentials: Credentials,
         variables: &Environment,
         tasks: Tasks,
     ) -> Self {
         let (state, has_warned) = (Mutex::new(State::Unasked), AtomicBool::new(false));
         let credentials = match &place {
-            Place::Directory(_) => credentials,
-            Place::Program(_) => Credentials::File,
+            LoginStorage::Directory(_) => credentials,
+            LoginStorage::Program(_) => Credentials::File,
         };
         Self {
             records: Records::new(place, tasks),
@@ -95,7 +95,7 @@ impl Vault {
 
     /// The vault of logins in the store of replicas, which are always encrypted, with its keys.
     #[must_use]
-    pub(crate) fn of_store(place: Place, keys: Secret<String>, tasks: Tasks) -> Self {
+    pub(crate) fn of_store(place: LoginStorage, keys: Secret<String>, tasks: Tasks) -> Self {
         let key = OwnKey {
             given: Some(keys),
             variable: "MCPZIP_STORE_KEY",
@@ -106,7 +106,7 @@ impl Vault {
 
     /// The vault of people's logins, which are always encrypted, with `key`.
     #[must_use]
-    pub(crate) fn of_people(place: Place, key: OwnKey, tasks: Tasks) -> Self {
+    pub(crate) fn of_people(place: LoginStorage, key: OwnKey, tasks: Tasks) -> Self {
         Self {
             records: Records::new(place, tasks),
             credentials: Credentials::Keychain,

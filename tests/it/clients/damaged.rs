@@ -88,7 +88,7 @@ fn half_a_character_makes_no_file_unreadable() {
         assert_eq!(verdict(&report, "x").0, "moves", "{report:#}");
         let (stays, reason) = verdict(&report, "y");
         assert!(
-            stays == "stays" && reason.contains("half a character"),
+            stays == "stays" && reason.contains("an unpaired surrogate"),
             "{report:#}"
         );
         let after = machine.read(user_file(client));

@@ -63,7 +63,7 @@ fn a_home_that_stops_under_load_loses_no_call() {
     assert_eq!(lost.collect::<Vec<_>>(), Vec::<&String>::new());
     assert!(
         said.iter()
-            .any(|said| said.contains("in memory before is lost"))
+            .any(|said| said.contains("state in memory is lost"))
     );
     // The three seconds of its notice, and the calls in progress.
     assert!(took < Duration::from_secs(12), "{took:?}");

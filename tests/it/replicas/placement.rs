@@ -160,7 +160,7 @@ fn one_process_counts_for_all_replicas_until_its_home_is_killed() {
     let said = elsewhere.execute(21, "fake__count", "").send().message();
     let text = said.text();
     assert!(
-        text.starts_with('1') && text.contains("What it had in memory before is lost"),
+        text.starts_with('1') && text.contains("Its earlier state in memory is lost"),
         "{text}"
     );
     assert!(begun.elapsed() < Duration::from_secs(28), "{begun:?}");
@@ -256,7 +256,7 @@ fn a_home_that_stops_answers_its_calls_and_another_one_takes_over_at_once() {
     let begun = Instant::now();
     let text = counted(&elsewhere, 4);
     assert!(
-        text.starts_with('1') && text.contains("in memory before is lost"),
+        text.starts_with('1') && text.contains("state in memory is lost"),
         "{text}"
     );
     assert!(begun.elapsed() < Duration::from_secs(5));

@@ -142,7 +142,7 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
         ),
         (
             json!({ "command": "x", "sandbox": { "env": ["A=b"] } }),
-            "is no name of a variable",
+            "is not a valid name of a variable",
         ),
         (
             json!({ "command": "x", "sandbox": { "env": ["MCPZIP_SECRET_KEY"] } }),
@@ -158,7 +158,7 @@ fn what_is_not_understood_in_a_sandbox_denies_the_server() {
         ),
         (
             json!({ "command": "x", "sandbox": { "image": "--privileged" } }),
-            "is no name of an image",
+            "is not a valid name of an image",
         ),
         (
             json!({ "command": "x", "sandbox": { "preset": "x" } }),

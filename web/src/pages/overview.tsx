@@ -2,7 +2,7 @@
 import { act } from '../parts/action';
 import { controlAs, isGateway, may } from '../api';
 import type { Numbered } from '../generated/control';
-import { activity, approvals, flying, isRead, servers, SPAN, status, type Server } from '../live';
+import { activity, approvals, begun, flying, isRead, servers, SPAN, status, type Server } from '../live';
 import { Calls } from '../parts/calls';
 import { PauseButton } from '../parts/pause';
 import { Prose, StateMark } from '../parts/text';
@@ -18,7 +18,7 @@ export function Overview() {
   const tools = all.reduce((sum, server) => sum + (server.state === 'disabled' ? 0 : server.tools), 0);
   return (
     <>
-      <div class="title"><h1>Overview</h1>{now && <Daemon />}</div>
+      <div class="title"><h1>Overview</h1>{now && <Daemon at={Date.now() / 1000} />}</div>
       <ul class="tiles">
         <Tile address={to('servers')} value={all.length} word={all.length === 1 ? 'server' : 'servers'} note={states(all)} isKnown={isRead.value} />
         <Tile address={to('search')} value={tools} word={tools === 1 ? 'tool' : 'tools'} note="behind three meta-tools" isKnown={isRead.value} />
@@ -78,7 +78,8 @@ function Tile({ address, value, word, note, isKnown, tone = '' }: { address: str
   );
 }
 
-function Daemon() {
+/** The state of the daemon `at` a time in seconds since 1970, and its buttons. */
+function Daemon({ at }: { at: number }) {
   const now = status.value;
   if (!now) return null;
   const order = (title: string, word: string, method: 'daemon.reload' | 'daemon.restart', body: string) => {
@@ -87,7 +88,7 @@ function Daemon() {
   };
   return (
     <span class="buttons">
-      <span class="faint">up {duration(now.uptime)}</span>
+      <span class="faint">up {duration(at - begun.value)}</span>
       {may('daemon.pause') && <PauseButton />}
       {may('daemon.reload') && <button type="button" onClick={() => order('Read the configuration again', 'Reload', 'daemon.reload', 'All sessions read their configuration again.')}>Reload</button>}
       {may('daemon.restart') && <button type="button" onClick={() => order('Restart the daemon', 'Restart', 'daemon.restart', 'Calls in progress have three seconds to end. Sessions go on in the new daemon. This window may need a new link.')}>Restart</button>}

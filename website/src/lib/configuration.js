@@ -122,7 +122,7 @@ export function problems(validate, value) {
     else if (entry.command === '' || entry.url === '') found.push(`${entry.command === '' ? '`command`' : '`url`'} of the server \`${name}\` is empty`);
     else if (typeof entry.url === 'string' && !entry.url.startsWith('${')) {
       if (!/^https?:\/\//i.test(entry.url)) found.push(`\`url\` of the server \`${name}\` has to begin with https:// or http://`);
-      else if (!URL.canParse(entry.url.replace(/\$\{[^}]*\}/g, 'x'))) found.push(`\`url\` of the server \`${name}\` is no address`);
+      else if (!URL.canParse(entry.url.replace(/\$\{[^}]*\}/g, 'x'))) found.push(`\`url\` of the server \`${name}\` is not an address`);
     }
   }
   if (!validate(value)) {

@@ -1,6 +1,6 @@
 //! Measures how well and how fast search finds tools, with the labelled queries of `search-bench` and its corpora.
 //!
-//! `cargo run --release -p mcpzip-bench --example search_quality -- ../shared/search-bench [--runs DIRECTORY]`
+//! `cargo run --release -p mcpzip-bench --example search_quality -- BENCH [--runs DIRECTORY]`
 //!
 //! With `--runs`, the hits of each set are written in the format of the bench's `score.py`, for a second computation of
 //! the measures.

@@ -47,7 +47,7 @@ pub(super) fn list(name: &str, is_in_session: bool, rows: &[Row], mark: &str) ->
                 escaped(&row.server)
             )
         };
-        html += &button("begin", if is_there { "Log in anew" } else { "Log in" });
+        html += &button("begin", if is_there { "Log in again" } else { "Log in" });
         if is_there {
             html += &button("end", "Log out");
         }

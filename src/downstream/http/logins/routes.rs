@@ -133,14 +133,14 @@ pub(in crate::downstream::http) fn unknown(denial: Denial) -> Response {
 }
 
 /// A server at which a person logs in.
-struct Place {
+struct LoginTarget {
     proxy: Arc<Proxy>,
     server: ServerName,
     account: Account,
 }
 
 /// The servers at which a visitor logs in; `None` if nothing can be used.
-fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<Place>> {
+fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<LoginTarget>> {
     let proxy = shared
         .proxies
         .of(None, "", Some(visitor.entitlement()))
@@ -151,7 +151,7 @@ fn places(shared: &Shared, visitor: &Visitor) -> Option<Vec<Place>> {
         !entry.disabled && identity == Some(&UpstreamIdentity::PerUser)
     });
     let places = theirs.filter_map(|(server, _)| {
-        Some(Place {
+        Some(LoginTarget {
             account: proxy.inventory.account(server)?,
             server: server.clone(),
             proxy: proxy.clone(),
@@ -172,7 +172,7 @@ async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
         return page::note(StatusCode::FORBIDDEN, "This identity may use nothing here.");
     };
     let mut rows = Vec::new();
-    for Place {
+    for LoginTarget {
         server, account, ..
     } in places
     {
@@ -282,7 +282,7 @@ async fn leave(State(shared): State<Arc<Shared>>, request: Request) -> Response 
 }
 
 /// The server that a form names.
-fn place(shared: &Shared, visitor: &Visitor, form: &Fields) -> Option<Place> {
+fn place(shared: &Shared, visitor: &Visitor, form: &Fields) -> Option<LoginTarget> {
     let name = form.get("server")?;
     let mut places = places(shared, visitor)?.into_iter();
     places.find(|place| place.server.as_str() == name)
@@ -302,7 +302,7 @@ async fn begin(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let Some(place) = place(&shared, &visitor, &form) else {
         return no_place();
     };
-    let Place {
+    let LoginTarget {
         server, account, ..
     } = place;
     let front = shared.proxies.front();
