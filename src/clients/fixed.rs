@@ -8,7 +8,7 @@ use super::{Client, Node, Surroundings};
 
 /// The servers that Claude Code does not run, and the only ones that it does.
 const DENIED: &str = "deniedMcpServers";
-const ALLOWED: &str = "allowedMcpServers";
+pub(super) const ALLOWED: &str = "allowedMcpServers";
 
 const CONNECTOR: &str = "is a connector of the claude.ai account, which is set up there";
 const PLUGIN: &str = "comes with a plugin, and goes with it";

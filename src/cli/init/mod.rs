@@ -384,7 +384,7 @@ fn ask_about_secrets(
     output: &Output,
 ) -> Result<(), Exit> {
     let survey = Survey::for_moving(clients, &machine.around);
-    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
+    let made = plan(&survey, &choice(clients, moving, secrets), None, machine)?;
     let lines: Vec<Line> = made
         .secrets
         .twins
@@ -407,7 +407,7 @@ fn ask_about_secrets(
             printable(&listed(&merged))
         ));
     }
-    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
+    let made = plan(&survey, &choice(clients, moving, secrets), None, machine)?;
     if let Some(question) = twins::question(&made.secrets, machine) {
         output.line(format!(
             "  {} {}",
@@ -435,7 +435,7 @@ fn moving(
     let survey = Survey::for_moving(clients, &machine.around);
     let plan = plan(
         &survey,
-        &choice(&Moving::default(), &Choice::default()),
+        &choice(clients, &Moving::default(), &Choice::default()),
         None,
         machine,
     )?;
@@ -529,12 +529,14 @@ impl Moving {
 /// Plans the changes for a selection.
 fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let survey = Survey::for_moving(&selection.clients, &machine.around);
-    let mut plan = if selection.moving.names.is_empty() {
-        Plan::default()
-    } else {
-        let choice = choice(&selection.moving, &selection.secrets);
-        plan(&survey, &choice, selection.approval, machine)?
-    };
+    let mut choice = choice(&selection.clients, &selection.moving, &selection.secrets);
+    if selection.moving.names.is_empty() {
+        let all = survey.candidates();
+        choice.without = all
+            .map(|found| (found.location.path.clone(), found.name.clone()))
+            .collect();
+    }
+    let mut plan = plan(&survey, &choice, selection.approval, machine)?;
     plan.warnings.extend(twins::notes(&plan.secrets, machine));
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
@@ -563,7 +565,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             Some((*client, reason))
         })
         .collect();
-    let connects = selection.clients.len() > barriers.len();
+    let connects = selection.clients.len() > barriers.len() + plan.apart.len();
     // The servers of mcpzip 0.1 are served as long as there is no other configuration.
     let has_older = migrate::older_note(config_file, &machine.around.environment).is_some();
     let is_first = !config_file.exists() && new.is_empty() && connects && !has_older;
@@ -576,10 +578,10 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let mut connections = Vec::new();
     for client in &selection.clients {
         let location = client.user_location(&machine.around);
-        if let Some(reason) = barriers.get(client) {
+        if let Some(reason) = barriers.get(client).or(plan.apart.get(client)) {
             let title = client.title();
-            plan.warnings
-                .push(format!("{title} is not connected: {reason}"));
+            let warning = format!("{title} is not connected: {reason}");
+            plan.warnings.push(warning);
             continue;
         }
         let connection = plan
@@ -598,12 +600,14 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             plan.warnings.extend(launch.path_note(*client));
         }
         connections.push((*client, connection));
-        plan.warnings.extend(rule_warnings(
-            *client,
-            None,
-            &machine.paths,
-            &machine.around,
-        ));
+    }
+    let failed = anyhow::Error::from;
+    let text = plan.configuration(config_file).map_err(failed)?;
+    for (client, _) in &connections {
+        let warnings = rule_warnings(*client, None, Some(&text), machine);
+        let is_new = |warning: &String| !plan.warnings.contains(warning);
+        let warnings: Vec<String> = warnings.into_iter().filter(is_new).collect();
+        plan.warnings.extend(warnings);
     }
     Ok(Draft {
         survey,
@@ -614,8 +618,9 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
 }
 
 /// Chooses the user's own servers. Those that a project shares are left to `migrate`, because others use them, too.
-fn choice(moving: &Moving, secrets: &Choice) -> Choice {
+fn choice(clients: &[Client], moving: &Moving, secrets: &Choice) -> Choice {
     Choice {
+        connecting: clients.iter().copied().collect(),
         scopes: vec![Scope::User, Scope::Local],
         only: moving.names.iter().cloned().collect(),
         without: moving.without.clone(),

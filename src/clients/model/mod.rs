@@ -12,6 +12,7 @@ use std::path::PathBuf;
 pub(super) use entry::ToolRule;
 pub(crate) use entry::{Entry, Target};
 pub(crate) use item::{Item, Known, Verdict};
+pub(in crate::clients) use rule::Reach;
 pub(crate) use rule::{Carried, Rule, RuleKind};
 pub(in crate::clients) use unmovable::Unmovable;
 
