@@ -490,7 +490,9 @@ async fn import(
              {}import everything without these protections with `--drop-rules`, and write rules for them here (`tools`)",
             origin.title(),
             match import.blocking.iter().all(of_a_server) {
-                true => "Move other servers alone with `--only NAME`, or ",
+                true => {
+                    "Move other servers alone with `--only NAME`, one of these without its protections with `--only NAME --drop-rules`, or "
+                }
                 false => "Take the keys above out of a copy of the file, or ",
             }
         )))

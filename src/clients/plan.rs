@@ -32,7 +32,7 @@ pub(crate) struct Choice {
     pub without: BTreeSet<(PathBuf, String)>,
     /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
-    /// The clients that get an entry for mcpzip, if no rule of theirs withholds a server from them.
+    /// The clients that get an entry for mcpzip, unless a rule of the client withholds a server from it.
     pub connecting: BTreeSet<Client>,
     /// The servers, by the client's name, that are merged with one that differs only in secrets.
     pub merged: BTreeSet<String>,

@@ -29,7 +29,7 @@ pub(super) struct Withheld {
     expected: BTreeSet<Client>,
 }
 
-/// Why a server and a client do not come together behind mcpzip.
+/// The reason why a server and a client do not come together behind mcpzip.
 pub(super) struct Reason {
     /// The reason, as a sentence.
     pub text: String,
@@ -360,7 +360,6 @@ fn about_others(
         let about_node = node(about);
         own.iter().any(|(found, entry)| {
             found.name == about.name
-                && found.location.project.is_none()
                 && about_node.is_some()
                 && entry.is_some()
                 && !is_same(about_node.as_ref(), entry.as_ref())

@@ -80,6 +80,8 @@ struct Moving {
     names: BTreeSet<String>,
     /// Servers of these names that stay: their files and names.
     without: BTreeSet<(PathBuf, String)>,
+    /// The servers that cannot move, with the reasons, if they are not printed before.
+    staying: Vec<String>,
 }
 
 /// The user's choices.
@@ -441,32 +443,44 @@ fn moving(
     )?;
     let stays = |item: &Item| matches!(item.verdict, Verdict::Stays(_));
     let movable: Vec<&Item> = plan.items.iter().filter(|item| !stays(item)).collect();
-    if !output.is_json() {
-        for item in plan
-            .items
-            .iter()
-            .filter(|item| stays(item) && !is_mcpzip(&survey, item))
-        {
-            output.line(format!(
-                "  {} {}",
-                faint(item.client.title()),
-                plan.masker.mask(&migrate::line(item))
-            ));
-        }
-        let is_planned = |found: &Found| {
-            let mut items = plan.items.iter();
-            items.any(|item| item.path == found.location.path && item.server == found.name)
-        };
-        let apart = survey.candidates().filter(|found| {
-            found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found)
+    let staying = plan
+        .items
+        .iter()
+        .filter(|item| stays(item) && !is_mcpzip(&survey, item));
+    if output.is_json() {
+        let staying = staying.filter_map(|item| match &item.verdict {
+            Verdict::Stays(reason) => Some((item, reason)),
+            _ => None,
         });
-        let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
-        if !apart.is_empty() {
-            output.line(printable(&format!(
-                "  servers of this project stay in its files: {}; `mcpzip migrate` offers them, too",
-                apart.join(", ")
-            )));
-        }
+        let staying = staying.map(|(item, reason)| {
+            let (server, client) = (&item.server, item.client.title());
+            format!("`{server}` of {client} stays: {reason}")
+        });
+        return Ok(Moving {
+            staying: staying.collect(),
+            ..Moving::of(&movable, |_| true)
+        });
+    }
+    for item in staying {
+        output.line(format!(
+            "  {} {}",
+            faint(item.client.title()),
+            plan.masker.mask(&migrate::line(item))
+        ));
+    }
+    let is_planned = |found: &Found| {
+        let mut items = plan.items.iter();
+        items.any(|item| item.path == found.location.path && item.server == found.name)
+    };
+    let apart = survey
+        .candidates()
+        .filter(|found| found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found));
+    let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
+    if !apart.is_empty() {
+        output.line(printable(&format!(
+            "  servers of this project stay in its files: {}; `mcpzip migrate` offers them, too",
+            apart.join(", ")
+        )));
     }
     if !is_asking {
         return Ok(Moving::of(&movable, |_| true));
@@ -538,6 +552,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     }
     let mut plan = plan(&survey, &choice, selection.approval, machine)?;
     plan.warnings.extend(twins::notes(&plan.secrets, machine));
+    plan.warnings.extend(selection.moving.staying.clone());
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
         .items
