@@ -199,11 +199,12 @@ impl Plan {
                 .or_else(|| astray::elsewhere(client, survey, config_file))
                 .or_else(|| {
                     let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)
-                        .or_else(|| withheld.reason(found, &moving))
-                        .or_else(|| off_elsewhere(found, &servers));
+                        .or_else(|| withheld.reason(found, &moving));
                     let reason = reason.filter(|_| !choice.drop_rules)?;
                     Some(reason.with(all_the_same(&found.name)))
-                }) {
+                })
+                .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
+            {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -414,17 +415,17 @@ fn stays(
 }
 
 /// The reason why a server that is on stays: mcpzip has it under some name, and it is switched off there.
-fn off_elsewhere(found: &Found, servers: &Servers) -> Option<Reason> {
+fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
     let entry = found
         .entry
         .as_ref()
         .ok()
         .filter(|entry| !entry.is_disabled)?;
     let name = servers.off_equal(&entry.to_node())?;
-    Some(Reason {
-        text: format!("mcpzip has the same server as `{name}`, which is switched off there"),
-        remedies: vec![format!("`mcpzip enable {name}` switches it on")],
-    })
+    Some(format!(
+        "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {name}` switches it on, and then \
+         this one can move"
+    ))
 }
 
 /// The command that moves the server `name` of a client without the rules that keep it.
