@@ -17,6 +17,16 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
     }
 }
 
+/// `text` as one word of a shell.
+#[must_use]
+pub(crate) fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
+    match !text.is_empty() && text.chars().all(is_plain) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// How long ago something of this age was.
 #[must_use]
 pub(crate) fn ago(age: Duration) -> String {

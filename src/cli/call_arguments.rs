@@ -14,7 +14,7 @@ use tokio::io::AsyncReadExt as _;
 use super::diagnostics::Exit;
 use crate::app::App;
 use crate::proxy::Failure;
-use crate::text::nearest;
+use crate::text::{nearest, shell_word};
 use crate::tool::{Definition, Parameter, SEPARATOR};
 
 /// How long a silent pipe is waited for if the tool may change something.
@@ -40,7 +40,7 @@ impl OwnOption {
     /// The way to give it to the tool, with the tool's other flags.
     pub(super) fn advice(&self, tool: &str, flags: &[String]) -> String {
         let Self { flag, value } = self;
-        let value = value.iter().chain(flags).map(|word| shell_quoted(word));
+        let value = value.iter().chain(flags).map(|word| shell_word(word));
         let words: Vec<String> = value.collect();
         let separator = if words.is_empty() { "" } else { " " };
         format!(
@@ -362,7 +362,7 @@ fn is_name(word: &str) -> bool {
 fn several(words: &[String]) -> Exit {
     let flags: Option<Vec<String>> = words
         .iter()
-        .map(|word| pair(word).map(|(name, value)| format!("--{name} {}", shell_quoted(value))))
+        .map(|word| pair(word).map(|(name, value)| format!("--{name} {}", shell_word(value))))
         .collect();
     let given = words.join(" ");
     Exit::bad_usage(match flags {
@@ -387,8 +387,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> Exit {
     let json = serde_json::json!({ name: value }).to_string();
     let examples = format!(
         "`--{name} {}` or `{}`",
-        shell_quoted(value),
-        shell_quoted(&json)
+        shell_word(value),
+        shell_word(&json)
     );
     let shown: String = text.chars().take(SHOWN).collect();
     let rest = if shown.len() < text.len() { "…" } else { "" };
@@ -403,15 +403,6 @@ fn not_json(text: &str, error: &serde_json::Error) -> Exit {
             "the arguments are not JSON ({error}): {shown}{rest}\nWrite them as flags or as JSON, such as {examples}{advice}"
         ),
     })
-}
-
-/// `text` as one word of a shell.
-fn shell_quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:@%+,".contains(c);
-    match !text.is_empty() && text.chars().all(is_plain) {
-        true => text.to_owned(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    }
 }
 
 /// A message to a server is one line. JSON has line breaks only between values, where a space is equal.
@@ -517,7 +508,7 @@ fn given(flags: &[String]) -> Result<Vec<Given>, Exit> {
     while let Some(word) = words.next() {
         let Some(flag) = word.strip_prefix("--").filter(|flag| !flag.is_empty()) else {
             let example = match pair(word) {
-                Some((name, value)) => format!("--{name} {}", shell_quoted(value)),
+                Some((name, value)) => format!("--{name} {}", shell_word(value)),
                 None => "--title x".to_owned(),
             };
             return Err(Exit::bad_usage(format!(

@@ -115,12 +115,7 @@ pub(super) fn run_connect(
             )));
         }
     }
-    for warning in rule_warnings(
-        location.client,
-        arguments.profile.as_deref(),
-        &machine.paths,
-        &machine.around,
-    ) {
+    for warning in rule_warnings(location.client, arguments.profile.as_deref(), None, machine) {
         output.notable(&warning);
     }
     let plan = |launch: &Launch| {

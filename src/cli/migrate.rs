@@ -16,12 +16,12 @@ use super::setup::{
 };
 use super::twins::{self, SecretFlags};
 use crate::clients::{
-    Carried, Choice, Client, CodexApproval, Edit, Import, Item, Known, Launch, Origin, Plan, Rule,
-    Scope, Survey, Verdict, Wanted,
+    Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, Known, Launch, Origin,
+    Plan, Rule, Scope, Survey, Verdict, Wanted,
 };
 use crate::config::{Config, Environment, older_config_file};
 use crate::secret::Masker;
-use crate::text::nearest;
+use crate::text::{nearest, shell_word};
 use crate::upstream::oauth::{Account, Inherited};
 
 #[derive(Debug, Args)]
@@ -291,6 +291,15 @@ fn carry_out(
     apply(arguments, changes, "migrate", machine, output)
 }
 
+/// The options that select these servers.
+fn only(servers: &[&str]) -> String {
+    let servers: BTreeSet<&str> = servers.iter().copied().collect();
+    let options = servers.into_iter();
+    options
+        .map(|name| format!(" --only {}", shell_word(name)))
+        .collect()
+}
+
 /// Stops if rules cannot be carried over.
 fn check_rules(plan: &Plan) -> Result<(), Exit> {
     if plan.blocking.is_empty() {
@@ -306,19 +315,17 @@ fn check_rules(plan: &Plan) -> Result<(), Exit> {
         items.any(|item| matches!(item.verdict, Verdict::Stays(_)))
     };
     let moving = plan.items.iter().map(|item| item.server.as_str());
-    let others: BTreeSet<&str> = moving.filter(|name| !is_kept(name)).collect();
-    let others: String = others
-        .iter()
-        .map(|name| format!(" --only {name}"))
-        .collect();
+    let others: Vec<&str> = moving.filter(|name| !is_kept(name)).collect();
+    let others = only(&others);
     let others = match others.is_empty() {
         true => String::new(),
         false => format!("`mcpzip migrate{others}` moves the other servers alone. "),
     };
     Err(Exit::failed(format!(
         "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
-         {others}`mcpzip migrate --drop-rules` moves these, too, and the rules listed above no longer protect them",
-        names(&protected)
+         {others}`mcpzip migrate{} --drop-rules` moves these, and the rules listed above no longer protect them",
+        names(&protected),
+        only(&protected)
     )))
 }
 
@@ -419,6 +426,7 @@ async fn import(
     };
     arguments.secrets.choose(&mut choice);
     let survey = Survey::of(&Client::ALL, &machine.around);
+    let launch = machine.launch()?;
     let plan = |choice: &Choice| {
         let wanted = Wanted {
             origin,
@@ -427,7 +435,12 @@ async fn import(
         };
         let file = &machine.paths.config_file;
         let environment = &machine.around.environment;
-        Import::new(wanted, file, environment, Some(&survey)).map_err(anyhow::Error::from)
+        let clients = Clients {
+            survey: &survey,
+            launch: &launch,
+            around: &machine.around,
+        };
+        Import::new(wanted, file, environment, Some(clients)).map_err(anyhow::Error::from)
     };
     let mut import = plan(&choice)?;
     let is_open = !arguments.yes && !arguments.dry_run;
@@ -477,7 +490,9 @@ async fn import(
              {}import everything without these protections with `--drop-rules`, and write rules for them here (`tools`)",
             origin.title(),
             match import.blocking.iter().all(of_a_server) {
-                true => "Move other servers alone with `--only NAME`, or ",
+                true => {
+                    "Move other servers alone with `--only NAME`, one of these without its protections with `--only NAME --drop-rules`, or "
+                }
                 false => "Take the keys above out of a copy of the file, or ",
             }
         )))

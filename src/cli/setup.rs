@@ -9,7 +9,7 @@ use super::output::Output;
 use super::printable::printable;
 use super::rules::listed;
 use crate::clients::{
-    Client, CodexApproval, Journal, Launch, Platform, Rule, Scope, Surroundings, Survey, guards,
+    Client, CodexApproval, Journal, Launch, Platform, Scope, Surroundings, Survey, guards,
 };
 use crate::config::{
     self, Config, Environment, Paths, ProfileRequest, Surface, SurfaceRequest, SurfaceSource,
@@ -163,40 +163,36 @@ pub(super) fn clients_of(names: &[String]) -> Vec<Client> {
         .collect()
 }
 
-/// Warnings of a client's rules for servers that it reaches through mcpzip, where those rules have no effect.
+/// Warnings of a client's rules for servers that it reaches through mcpzip, where those rules have no effect. `planned` is the
+/// configuration that a plan makes; `None` means the one that is there.
 pub(super) fn rule_warnings(
     client: Client,
     profile: Option<&str>,
-    paths: &Paths,
-    around: &Surroundings,
+    planned: Option<&str>,
+    machine: &Machine,
 ) -> Vec<String> {
-    let title = client.title();
+    let Machine { around, paths, .. } = machine;
     let config = match Config::load(paths, &around.environment) {
-        Ok(config) => config,
-        // No server is behind mcpzip yet.
-        Err(config::Error::Missing { .. }) => return Vec::new(),
+        Ok(config) => Some(config),
+        Err(config::Error::Missing { .. }) => None,
         Err(error) => {
+            let title = client.title();
             return vec![format!(
                 "the rules of {title} could not be compared with the servers behind mcpzip: {error}"
             )];
         }
     };
-    let survey = Survey::of(&[client], around);
-    let names: Vec<&str> = config.names.iter().map(String::as_str).collect();
-    let warning = |rule: Rule| {
-        format!(
-            "{title} can call `{}` through mcpzip, where `{}` in {} does not hold: {}; `projects` and `tools` of its entry at mcpzip limit it for all clients",
-            rule.server,
-            rule.key,
-            rule.path.display(),
-            rule.text,
-        )
+    let text = match planned {
+        Some(text) => text.to_owned(),
+        None => Config::text(paths, &around.environment).unwrap_or_default(),
     };
-    let rules = guards(client, &names, &survey, &paths.config_file, around);
-    let seen = SeenBy::of(client, profile, &config);
-    let surface = surface_warning(client, &seen);
-    let interfaces = interface_warning(client, Some(&seen), paths, around);
-    let rules = rules.into_iter().map(warning);
+    let survey = Survey::of(&[client], around);
+    let rules = guards(client, &survey, &text, &paths.config_file, around).into_iter();
+    let seen = config.map(|config| SeenBy::of(client, profile, &config));
+    let surface = seen.as_ref().and_then(|seen| surface_warning(client, seen));
+    let interfaces = seen
+        .as_ref()
+        .and_then(|seen| interface_warning(client, Some(seen), paths, around));
     rules.chain(surface).chain(interfaces).collect()
 }
 

@@ -12,7 +12,7 @@ use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
 use crate::files::read_regular;
 
 /// The largest file of the user's servers, in bytes; some clients keep histories in it, too.
-const USER_LIMIT: u64 = 128 * 1024 * 1024;
+pub(super) const USER_LIMIT: u64 = 128 * 1024 * 1024;
 /// The largest size of such a file after an edit, in bytes.
 pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 /// The largest size of any other file, in bytes; many of them are in repositories.

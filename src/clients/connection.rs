@@ -3,6 +3,7 @@
 use super::cache::read_source;
 use super::edit::{Edit, PlanError};
 use super::journal::left_empty;
+use super::survey::is_mcpzip;
 use super::{
     ConfigLocation, Journal, Launch, Node, Scope, Surroundings, Text, allowed, entry, reading,
     references, secrets,
@@ -179,12 +180,13 @@ pub(super) fn own_entries(location: &ConfigLocation, node: &Node) -> Vec<String>
         .at(&location.container)
         .map(Node::members)
         .unwrap_or_default();
-    let is_own = |entry: &Node| {
-        reading::read(location.client, entry, None).is_ok_and(|entry| entry.is_mcpzip())
+    let is_own = |name: &str, entry: &Node| {
+        let entry = reading::read(location.client, entry, None);
+        entry.is_ok_and(|entry| is_mcpzip(name, &entry))
     };
     servers
         .into_iter()
-        .filter(|(_, entry)| is_own(entry))
+        .filter(|(name, entry)| is_own(name, entry))
         .map(|(name, _)| name.to_owned())
         .collect()
 }

@@ -8,7 +8,7 @@ use crate::config::Environment;
 /// The default name of the entry.
 pub(super) const NAME: &str = "mcpzip";
 
-/// The tools that mcpzip offers to clients.
+/// The tools by which clients reach those of all servers. Beyond them there is `execute_read_tool`, which a client can do without.
 pub(super) const META_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];
 
 /// The switch by which Codex shows a server's tools without its own tool search.

@@ -8,7 +8,7 @@ use super::{Client, Node, Surroundings, Syntax};
 
 /// The servers that Claude Code does not run, and the only ones that it does.
 const DENIED: &str = "deniedMcpServers";
-const ALLOWED: &str = "allowedMcpServers";
+pub(super) const ALLOWED: &str = "allowedMcpServers";
 
 /// The only servers that Codex runs.
 pub(super) const REQUIRED: &str = "mcp_servers";

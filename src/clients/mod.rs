@@ -41,7 +41,6 @@ mod secrets;
 mod servers;
 mod sharing;
 mod stored;
-
 mod survey;
 #[cfg(test)]
 mod tests;
@@ -59,7 +58,7 @@ pub(crate) use edit::{Edit, PlanError};
 pub(crate) use entry::{CodexApproval, Launch};
 pub(crate) use extension::Connection;
 pub(crate) use extraction::{Extraction, client_literals, literal_secrets};
-pub(crate) use import::{Import, Origin, Wanted};
+pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, JournalError, Restored, RunState, Summary};
 pub(crate) use location::{ConfigLocation, Scope};
@@ -67,10 +66,10 @@ pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Known, Rule, Survey, 
 pub(crate) use node::Node;
 pub(crate) use plan::{Choice, Plan, SecretsPlan};
 pub(crate) use replaced::BeforeChange;
-pub(crate) use rules::guards;
 pub(crate) use servers::Twin;
 pub(crate) use stored::Destination;
 pub(crate) use text::{Syntax, Text, TextError};
+pub(crate) use withheld::guards;
 
 use crate::config::Environment;
 

@@ -11,16 +11,15 @@ use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
 use super::sharing::Ruled;
 use super::stored::{Destination, Stored};
-
 use super::warnings::rules_of;
-use super::withheld::{Withheld, becomes_limit};
+use super::withheld::{Reason, Withheld, becomes_limit};
 use super::{
     Carried, Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax,
     Verdict,
 };
 use super::{approval, astray, barrier, secrets, warnings, withheld};
 use crate::secret::{Masker, Secret};
-use crate::text::chain;
+use crate::text::{chain, shell_word};
 
 /// The user's selection among everything found.
 #[derive(Debug, Clone, Default)]
@@ -33,6 +32,8 @@ pub(crate) struct Choice {
     pub without: BTreeSet<(PathBuf, String)>,
     /// Whether to move servers that are protected by a rule that cannot be carried over.
     pub drop_rules: bool,
+    /// The clients that get an entry for mcpzip, unless a rule of the client withholds a server from it.
+    pub connecting: BTreeSet<Client>,
     /// The servers, by the client's name, that are merged with one that differs only in secrets.
     pub merged: BTreeSet<String>,
     /// Whether literal secrets of new servers move to the file of secrets.
@@ -48,6 +49,8 @@ pub(crate) struct Plan {
     pub items: Vec<Item>,
     /// The files that change, `mcpzip`'s own first, so that a server is added before it is removed.
     pub edits: Vec<Edit>,
+    /// The clients of [`Choice::connecting`] that do not get an entry, with the reasons.
+    pub apart: BTreeMap<Client, String>,
     /// The rules that keep servers from moving.
     pub blocking: Vec<Rule>,
     /// The rules that the proxy applies afterwards.
@@ -175,8 +178,10 @@ impl Plan {
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
         let expected = survey.candidates().filter(is_meant);
         let expected = expected.filter(|found| found.entry.is_ok() && !found.is_mcpzip);
-        let expected: BTreeSet<Client> = expected.map(|found| found.location.client).collect();
-        let mut withheld = Withheld::of(survey, &expected, &servers, config_file, launch, around);
+        let expected = expected.map(|found| found.location.client);
+        let expected = expected.chain(choice.connecting.iter().copied()).collect();
+        let ours = (&servers, config_file);
+        let mut withheld = Withheld::of(survey, &expected, ours, &[], launch, around);
         for found in survey.candidates().filter(is_meant) {
             let mut notes = Vec::new();
             let client = found.location.client;
@@ -192,12 +197,14 @@ impl Plan {
                 .cloned()
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
                 .or_else(|| astray::elsewhere(client, survey, config_file))
-                .or_else(|| guarded_elsewhere(found, survey, choice, &servers, &mut blocking))
                 .or_else(|| {
-                    withheld
-                        .reason(found, &moving)
-                        .filter(|_| !choice.drop_rules)
-                }) {
+                    let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)
+                        .or_else(|| withheld.reason(found, &moving));
+                    let reason = reason.filter(|_| !choice.drop_rules)?;
+                    Some(reason.with(all_the_same(&found.name)))
+                })
+                .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
+            {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -243,6 +250,7 @@ impl Plan {
             let fixed = fixed.filter(|fixed| survey.movable.contains(&fixed.client));
             items.extend(fixed.map(Item::of));
         }
+        let apart = withheld.connect(&choice.connecting, &moving);
         let elsewhere = withheld.rules(&placed);
         let (limits, given_up): (Vec<_>, Vec<_>) = elsewhere
             .into_iter()
@@ -324,6 +332,7 @@ impl Plan {
         Ok(Self {
             items,
             edits,
+            apart,
             blocking,
             carried,
             lost,
@@ -373,7 +382,7 @@ fn stays(
     {
         return Some(format!(
             "is another proxy, `{proxy}`; `--only {}` moves it",
-            found.name
+            shell_word(&found.name)
         ));
     }
     if let Some(unknown) = rules_of(survey, found).find(|rule| rule.is_unknown())
@@ -381,8 +390,9 @@ fn stays(
     {
         let path = unknown.path.display();
         return Some(format!(
-            "the rules in {path} are not known: it {}; correct it, or move this server without them by `--drop-rules`",
-            unknown.text
+            "the rules in {path} are not known: it {}; correct it, or {}",
+            unknown.text,
+            all_the_same(&found.name)
         ));
     }
     let protecting: Vec<Rule> = rules_of(survey, found)
@@ -394,13 +404,36 @@ fn stays(
         return None;
     }
     let reason = format!(
-        "`{}` in {} would stop working: {}",
+        "`{}` in {} would stop working: {}; {}",
         first.key,
         first.path.display(),
-        first.text
+        first.text,
+        all_the_same(&found.name)
     );
     blocking.extend(protecting);
     Some(reason)
+}
+
+/// The reason why a server that is on stays: mcpzip has it under some name, and it is switched off there.
+fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
+    let entry = found
+        .entry
+        .as_ref()
+        .ok()
+        .filter(|entry| !entry.is_disabled)?;
+    let name = servers.off_equal(&entry.to_node())?;
+    Some(format!(
+        "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {name}` switches it on, and then \
+         this one can move"
+    ))
+}
+
+/// The command that moves the server `name` of a client without the rules that keep it.
+fn all_the_same(name: &str) -> String {
+    format!(
+        "`mcpzip migrate --only {} --drop-rules` moves it all the same",
+        shell_word(name)
+    )
 }
 
 /// The servers of clients with the rules about them: a client can call a server that is equal to one of its own through mcpzip.
@@ -437,7 +470,7 @@ pub(super) fn guarded_elsewhere(
     choice: &Choice,
     servers: &Servers,
     blocking: &mut Vec<Rule>,
-) -> Option<String> {
+) -> Option<Reason> {
     let node = found.entry.as_ref().ok()?.to_node();
     let is_equal = |other: &&Found| match &other.entry {
         _ if other.is(found) || other.is_mcpzip => false,
@@ -460,9 +493,21 @@ pub(super) fn guarded_elsewhere(
     if rule.is_blocking() && !blocking.contains(rule) {
         blocking.push(rule.clone());
     }
-    let (client, path) = (rule.client.title(), rule.path.display());
-    Some(format!(
-        "{client} has the same server, and could call it through mcpzip, where `{}` in {path} would not hold: {}",
-        rule.key, rule.text
-    ))
+    let (client, path, key) = (rule.client.title(), rule.path.display(), &rule.key);
+    let (why, remedy) = match rule.is_unknown() {
+        true => (
+            format!("its rules in {path} are not known: it {}", rule.text),
+            Some(format!("correct {path}")),
+        ),
+        false => (
+            format!("`{key}` in {path} would not hold: {}", rule.text),
+            None,
+        ),
+    };
+    Some(Reason {
+        text: format!(
+            "{client} has the same server, and where it calls that through mcpzip, {why}"
+        ),
+        remedies: remedy.into_iter().collect(),
+    })
 }

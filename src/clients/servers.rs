@@ -344,6 +344,16 @@ impl Servers {
         node.is_some_and(|node| node.get("disabled") == Some(&Node::Flag(true)))
     }
 
+    /// The server that mcpzip had before, runs the same program in the same way, and is switched off everywhere.
+    pub(super) fn off_equal(&self, node: &Node) -> Option<&str> {
+        let mut before = self.all.iter().filter(|(name, there)| {
+            let is_off = there.get("disabled") == Some(&Node::Flag(true));
+            is_off && !self.new.contains(name) && Rights::read(there).is_for_all()
+        });
+        let (name, _) = before.find(|(_, there)| self.is_equal(node, there))?;
+        Some(name)
+    }
+
     fn known(&self, name: &str) -> Known {
         if self.new.contains(name) {
             Known::InThisRun

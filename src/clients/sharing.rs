@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::model::RuleKind;
 use super::rules::Rights;
 use super::servers::{Servers, plain};
 use super::{Client, Found, Node, Rule};
@@ -185,11 +186,20 @@ impl Servers {
                 self.changed.insert(name.clone());
                 let limits = sharing.joined.limits_beyond(&known);
                 let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
+                let client = rule.client.title();
+                let cause = match rule.kind {
+                    RuleKind::Unread => {
+                        let path = rule.path.display();
+                        format!("rules of {client} are not known: {path} {}", rule.text)
+                    }
+                    _ => {
+                        let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
+                        format!("of {client}'s `{key}`")
+                    }
+                };
                 shared.limits.push(format!(
-                    "`{name}` {} for all clients, because of {}'s `{}`",
-                    limits.join(" and "),
-                    rule.client.title(),
-                    rule.key.rsplit('.').next().unwrap_or(&rule.key)
+                    "`{name}` {} for all clients, because {cause}",
+                    limits.join(" and ")
                 ));
             }
         }

@@ -7,8 +7,8 @@ use super::approval;
 use super::cache::{FileCache, FileError};
 use super::model::{Approval, Unmovable};
 use super::{
-    Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading,
-    rules,
+    Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Target, Text, entry,
+    fixed, reading, rules,
 };
 
 impl Survey {
@@ -182,7 +182,7 @@ impl Survey {
                     client: location.client,
                 });
             }
-            let is_mcpzip = entry.as_ref().is_ok_and(Entry::is_mcpzip);
+            let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
             // No session is in a relative directory, and mcpzip could not know which one is meant.
             if location.scope == Scope::Local
                 && !is_mcpzip
@@ -237,10 +237,11 @@ fn is_switched_off(
 ) -> bool {
     // A list that is not understood may be about it.
     let may_have = |node: Option<&Node>| node.is_some_and(|list| list.names(name) != Some(false));
+    if switched_off_by_name(location.client, name, around, cache).is_some() {
+        return true;
+    }
     match location.client {
-        Client::GeminiCli => {
-            rules::is_kept_out(node, name) || rules::is_disabled_at_gemini(name, around, cache)
-        }
+        Client::GeminiCli => rules::is_kept_out(node, name),
         Client::ClaudeCode if location.scope == Scope::Local => {
             let project = location
                 .project
@@ -248,10 +249,6 @@ fn is_switched_off(
                 .unwrap_or(Path::new(""))
                 .to_string_lossy();
             may_have(node.at(&["projects", &project, "disabledMcpServers"]))
-        }
-        Client::CopilotCli => {
-            let settings = cache.json(&location.path.with_file_name("settings.json"));
-            settings.is_some_and(|settings| may_have(settings.get("disabledMcpServers")))
         }
         Client::ClaudeCode
         | Client::ClaudeDesktop
@@ -266,6 +263,35 @@ fn is_switched_off(
         | Client::Continue
         | Client::Goose
         | Client::Kiro
+        | Client::CopilotCli
         | Client::LmStudio => false,
     }
+}
+
+/// The file in which a command of the client switched the server `name` off, if one did. It has no entries of servers.
+pub(super) fn switched_off_by_name(
+    client: Client,
+    name: &str,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Option<PathBuf> {
+    match client {
+        Client::GeminiCli => rules::is_disabled_at_gemini(name, around, cache)
+            .then(|| rules::gemini_switches(around)),
+        Client::CopilotCli => {
+            let user = client.user_location(around).path;
+            let path = user.with_file_name("settings.json");
+            let settings = cache.json(&path)?;
+            // A list that is not understood may be about it.
+            let list = settings.get("disabledMcpServers")?;
+            (list.names(name) != Some(false)).then_some(path)
+        }
+        _ => None,
+    }
+}
+
+/// Whether an entry leads to mcpzip: it starts it, or is a URL under its name.
+pub(super) fn is_mcpzip(name: &str, entry: &Entry) -> bool {
+    let is_url = matches!(entry.target, Target::Remote { .. });
+    entry.is_mcpzip() || is_url && name.eq_ignore_ascii_case(entry::NAME)
 }

@@ -1,15 +1,19 @@
 //! The rules by which clients withhold servers that they have only through mcpzip: those of other clients, and those that mcpzip has
-//! already. mcpzip's rules hold for all clients, so such a rule becomes one for all; if it withholds a whole server, or cannot be carried
-//! over, that server and the client do not come together behind mcpzip.
+//! already. mcpzip's rules hold for all clients, so such a rule becomes one for all; if it withholds a whole server, is not known, or cannot
+//! be carried over, that server and the client do not come together behind mcpzip.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::cache::FileCache;
-use super::model::{Approval, Unmovable};
+use super::cache::{FileCache, USER_LIMIT};
+use super::model::{Approval, Reach, RuleKind, Unmovable};
 use super::servers::Servers;
-use super::{Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey};
-use super::{barrier, fixed, reading, rules};
+use super::survey::switched_off_by_name;
+use super::{
+    Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
+};
+use super::{barrier, reading, rules};
+use crate::files::read_regular;
 
 /// The rules of clients about servers of others.
 pub(super) struct Withheld {
@@ -21,66 +25,81 @@ pub(super) struct Withheld {
     before: BTreeSet<Client>,
     /// The clients that run mcpzip.
     running: BTreeSet<Client>,
-    /// The clients that have servers to move, which may run it.
+    /// The clients that may get it in this run: they have servers to move, or are to be connected.
     expected: BTreeSet<Client>,
 }
 
+/// The reason why a server and a client do not come together behind mcpzip.
+pub(super) struct Reason {
+    /// The reason, as a sentence.
+    pub text: String,
+    /// The ways to change that, apart from giving the rule up.
+    pub remedies: Vec<String>,
+}
+
+impl Reason {
+    /// The reason and all ways out, of which `last` is one.
+    pub(super) fn with(mut self, last: String) -> String {
+        self.remedies.push(last);
+        format!("{}; {}", self.text, self.remedies.join(", or "))
+    }
+
+    /// `client` could call `what`, which is named `name`, and `rule` would not hold.
+    fn of(client: &str, (what, name): (&str, &str), rule: &Rule, is_running: bool) -> Self {
+        let (key, path, text) = (&rule.key, rule.path.display(), &rule.text);
+        let mut remedies = Vec::new();
+        let why = match rule.is_unknown() {
+            true => {
+                remedies.push(format!("correct {path}"));
+                format!("and its rules in {path} are not known: it {text}")
+            }
+            false => format!("where `{key}` in {path} would not hold: {text}"),
+        };
+        if rule.reach == Reach::Others {
+            remedies.push(format!("add `{name}` to that list"));
+        }
+        if !is_running {
+            remedies.push(format!("leave {client} out of this run (`--client`)"));
+        }
+        Self {
+            text: format!("{client} could call {what} through mcpzip, {why}"),
+            remedies,
+        }
+    }
+}
+
 impl Withheld {
-    /// Finds the rules of all clients in `survey`, of which `expected` have servers to move; `servers` are those of mcpzip, in
-    /// `config_file`.
+    /// Finds the rules of all clients in `survey`, of which `expected` may get mcpzip; `servers` are those of mcpzip, in `config_file`, and
+    /// `more` those of other files that move.
     pub(super) fn of(
         survey: &Survey,
         expected: &BTreeSet<Client>,
-        servers: &Servers,
-        config_file: &Path,
+        (servers, config_file): (&Servers, &Path),
+        more: &[Found],
         launch: &Launch,
         around: &Surroundings,
     ) -> Self {
-        let configured: Vec<Found> = servers
-            .all()
-            .iter()
-            .map(|(name, node)| {
-                let mut location = Client::ClaudeCode.user_location(around);
-                config_file.clone_into(&mut location.path);
-                // Its entries have the form of Claude Code's.
-                let entry = reading::read(Client::ClaudeCode, node, None);
-                let entry = entry.map_err(|_| Unmovable::Configured);
-                Found {
-                    location,
-                    name: name.clone(),
-                    entry,
-                    written: reading::written(Client::ClaudeCode, node),
-                    is_mcpzip: false,
-                    approval: Approval::Given,
-                }
-            })
-            .collect();
-        let clients = survey.found.iter().map(|found| found.location.client);
-        let clients: BTreeSet<Client> = clients.collect();
-        let rules = clients.iter().map(|client| {
+        let configured = configured(servers, config_file, around);
+        let before = running(survey, launch, around);
+        let can_run = |client: &&Client| barrier(**client, survey, launch, around).is_none();
+        let expected: BTreeSet<Client> = expected.iter().filter(can_run).copied().collect();
+        let cache = FileCache::default();
+        let rules = before.union(&expected).map(|client| {
             let others = survey.found.iter();
             let others = others.filter(|found| {
                 !found.is_mcpzip && found.entry.is_ok() && found.location.client != *client
             });
-            let others: Vec<&Found> = others.chain(&configured).collect();
-            (*client, rules_of(*client, &others, survey, servers, around))
+            let others: Vec<&Found> = others.chain(&configured).chain(more).collect();
+            let rules = about_others(*client, &others, survey, servers, around, &cache);
+            (*client, rules)
         });
         let rules = rules.collect();
-        let can_run = |client: &Client| barrier(*client, survey, launch, around).is_none();
-        let has_it = |client: &Client| {
-            let mut own = survey.found.iter().filter(|found| {
-                found.is_mcpzip && found.location.client == *client && found.scope() == Scope::User
-            });
-            own.any(|found| found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled))
-        };
-        let can_run: BTreeSet<Client> = clients.into_iter().filter(can_run).collect();
-        let before: BTreeSet<Client> = can_run.iter().copied().filter(has_it).collect();
         Self {
             configured,
             rules,
             running: before.clone(),
             before,
-            expected: expected.intersection(&can_run).copied().collect(),
+            expected,
         }
     }
 
@@ -101,46 +120,68 @@ impl Withheld {
 
     /// The reason why a server stays: a client would get it, or its own client would get one of `moving` or of mcpzip's, which a rule
     /// withholds as a whole or in a way that cannot be carried over.
-    pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<String> {
+    pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<Reason> {
         let own = found.location.client;
-        // No client can call a server that is switched off.
-        let is_on = |found: &Found| !found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
-        // A list of a client's own servers would keep all others in theirs, so those that moved before count.
         let running = self.running.iter();
         let running = running.map(|client| (client, true));
         let expected = self.expected.difference(&self.running);
         let clients = running.chain(expected.map(|client| (client, false)));
-        let clients = clients.filter(|(client, _)| **client != own);
+        let clients = clients.filter(|(client, _)| **client != own && is_on(found));
         let mut of_others = clients.flat_map(move |(client, is_running)| {
             let rules = self.about(*client, found);
-            rules.filter(move |rule| is_kept_apart(rule) && (is_running || !permits_others(rule)))
+            let rules =
+                rules.filter(move |rule| is_kept_apart(rule) && (is_running || !yields(rule)));
+            rules.map(move |rule| (rule, is_running))
         });
-        let (rule, what) = match of_others.next().filter(|_| is_on(found)) {
-            Some(rule) => (rule, "it".to_owned()),
-            None if self.running.contains(&own) => return None,
-            None => {
-                let moving = moving.iter().copied().map(|other| {
-                    (
-                        other,
-                        format!("`{}` of {}", other.name, other.location.client.title()),
-                    )
-                });
-                let configured = self.configured.iter();
-                let configured = configured.map(|other| (other, format!("`{}`", other.name)));
-                let mut others = moving.chain(configured).filter(|(other, _)| is_on(other));
-                others.find_map(|(other, what)| {
-                    let mut rules = self.about(own, other);
-                    Some((rules.find(|rule| is_kept_apart(rule))?, what))
-                })?
+        match of_others.next() {
+            Some((rule, is_running)) => {
+                let title = rule.client.title();
+                Some(Reason::of(title, ("it", &found.name), rule, is_running))
             }
-        };
-        Some(format!(
-            "{} could call {what} through mcpzip, where `{}` in {} would not hold: {}; `mcpzip migrate --drop-rules` moves it all the same",
-            rule.client.title(),
-            rule.key,
-            rule.path.display(),
-            rule.text
-        ))
+            None => self.apart(own, moving),
+        }
+    }
+
+    /// The reason why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
+    /// servers would keep all others in their clients, so those that moved before count.
+    pub(super) fn apart(&self, client: Client, moving: &[&Found]) -> Option<Reason> {
+        if self.running.contains(&client) {
+            return None;
+        }
+        let moving = moving.iter().copied().map(|other| {
+            let title = other.location.client.title();
+            (other, format!("`{}` of {title}", other.name))
+        });
+        let configured = self.configured.iter();
+        let configured = configured.map(|other| (other, format!("`{}`", other.name)));
+        let mut others = moving.chain(configured).filter(|(other, _)| is_on(other));
+        others.find_map(|(other, what)| {
+            let mut rules = self.about(client, other);
+            let is_apart = |rule: &&Rule| is_kept_apart(rule) && rule.reach != Reach::Switch;
+            let rule = rules.find(is_apart)?;
+            let title = client.title();
+            Some(Reason::of(title, (&what, &other.name), rule, true))
+        })
+    }
+
+    /// The clients of `wanted` that do not get mcpzip, with the reasons. The others run it from now on.
+    pub(super) fn connect(
+        &mut self,
+        wanted: &BTreeSet<Client>,
+        moving: &[&Found],
+    ) -> BTreeMap<Client, String> {
+        let mut apart = BTreeMap::new();
+        for client in wanted.intersection(&self.expected.clone()) {
+            match self.apart(*client, moving) {
+                Some(reason) => {
+                    let command = format!("`mcpzip connect {}`", client.name());
+                    let way = format!("{command} connects it all the same");
+                    apart.insert(*client, reason.with(way));
+                }
+                None => self.start(*client),
+            }
+        }
+        apart
     }
 
     /// The rules of the clients that run mcpzip about servers, each with the server's name behind it; `placed` are the moving ones.
@@ -162,23 +203,109 @@ impl Withheld {
     }
 }
 
-/// Warnings of rules that do not hold.
-pub(super) fn given_up(rules: &[(&str, &Rule)]) -> Vec<String> {
-    let texts = rules.iter().map(|(name, rule)| {
-        format!(
-            "{} can call `{name}` through mcpzip, where `{}` in {} does not hold: {}; `projects` and `tools` of its entry at mcpzip limit it for all clients",
-            rule.client.title(),
-            rule.key,
-            rule.path.display(),
-            rule.text
-        )
-    });
-    texts.collect::<BTreeSet<_>>().into_iter().collect()
+/// The servers of mcpzip in `config_file`, as those of a client.
+fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> Vec<Found> {
+    let of = |(name, node): &(String, Node)| {
+        let mut location = Client::ClaudeCode.user_location(around);
+        config_file.clone_into(&mut location.path);
+        // Its entries have the form of Claude Code's.
+        let entry = reading::read(Client::ClaudeCode, node, None);
+        Found {
+            location,
+            name: name.clone(),
+            entry: entry.map_err(|_| Unmovable::Configured),
+            written: reading::written(Client::ClaudeCode, node),
+            is_mcpzip: false,
+            approval: Approval::Given,
+        }
+    };
+    servers.all().iter().map(of).collect()
 }
 
-/// Whether a rule withholds the whole server, or protects it and cannot be carried over.
+/// The clients that run mcpzip, in any scope, as far as their settings let them. One whose file cannot be read does if its text names
+/// mcpzip.
+fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -> BTreeSet<Client> {
+    let own = survey.found.iter().chain(&survey.in_projects);
+    // Whether a project's entry may run is known of Claude Code alone.
+    let own = own
+        .filter(|found| found.is_mcpzip && (is_on(found) || found.approval == Approval::Missing));
+    let own = own.filter(|found| {
+        let client = found.location.client;
+        found.scope() != Scope::User || barrier(client, survey, launch, around).is_none()
+    });
+    let unread = Client::ALL.into_iter().filter(|client| {
+        let path = client.user_location(around).path;
+        let mut unreadable = survey.unreadable.iter();
+        unreadable.any(|(known, _)| *known == path) && may_have_mcpzip(&path)
+    });
+    own.map(|found| found.location.client)
+        .chain(unread)
+        .collect()
+}
+
+/// Whether a file that cannot be understood may have an entry for mcpzip.
+fn may_have_mcpzip(path: &Path) -> bool {
+    match read_regular(path, USER_LIMIT) {
+        Ok(bytes) => bytes.windows(6).any(|window| window == b"mcpzip"),
+        Err(_) => path.is_file(),
+    }
+}
+
+/// Whether a server is on. No client can call one that is off.
+fn is_on(found: &Found) -> bool {
+    !found.entry.as_ref().is_ok_and(|entry| entry.is_disabled)
+}
+
+/// Warnings of the rules of `client` that do not hold for the servers of `config`, the text of `config_file`.
+#[must_use]
+pub(crate) fn guards(
+    client: Client,
+    survey: &Survey,
+    config: &str,
+    config_file: &Path,
+    around: &Surroundings,
+) -> Vec<String> {
+    let Ok(text) = Text::parse(Syntax::Json, config) else {
+        return Vec::new();
+    };
+    let servers = Servers::of(&text);
+    let configured = configured(&servers, config_file, around);
+    let others: Vec<&Found> = configured.iter().filter(|found| is_on(found)).collect();
+    let cache = FileCache::default();
+    let rules = about_others(client, &others, survey, &servers, around, &cache);
+    let rules = rules
+        .iter()
+        .filter(|rule| !rules::is_in(rule, text.node()))
+        .map(|rule| (rule.server.as_str(), rule));
+    given_up(&rules.collect::<Vec<_>>())
+}
+
+/// Warnings of rules that do not hold, each with the name of a server that it is about.
+pub(super) fn given_up(rules: &[(&str, &Rule)]) -> Vec<String> {
+    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, rule) in rules {
+        let (key, path, text) = (&rule.key, rule.path.display(), &rule.text);
+        let why = match rule.kind {
+            RuleKind::Unread => format!("and its rules in {path} are not known: it {text}"),
+            _ => format!("where `{key}` in {path} does not hold: {text}"),
+        };
+        let text = format!("{}\n{why}", rule.client.title());
+        texts.entry(text).or_default().insert(format!("`{name}`"));
+    }
+    let warnings = texts.into_iter().map(|(text, names)| {
+        let (client, why) = text.split_once('\n').unwrap_or_default();
+        let names: Vec<String> = names.into_iter().collect();
+        format!(
+            "{client} can call {} through mcpzip, {why}; `projects` and `tools` of an entry at mcpzip limit it for all clients",
+            names.join(", ")
+        )
+    });
+    warnings.collect()
+}
+
+/// Whether a rule withholds the whole server, is not known, or protects the server and cannot be carried over.
 fn is_kept_apart(rule: &Rule) -> bool {
-    rule.is_blocking() || withholds_all(rule)
+    rule.is_blocking() || rule.is_unknown() || withholds_all(rule)
 }
 
 /// Whether a rule becomes one of mcpzip's.
@@ -186,13 +313,9 @@ pub(super) fn becomes_limit(rule: &Rule) -> bool {
     rule.is_carried() && !withholds_all(rule)
 }
 
-/// Whether a rule withholds all servers but those that it permits.
-fn permits_others(rule: &Rule) -> bool {
-    let is_list = ["allowed", "allowMCPServers"]
-        .iter()
-        .any(|list| rule.key.contains(list))
-        || rule.key == fixed::REQUIRED;
-    is_list || matches!(rule.carried, Carried::Only(_))
+/// Whether its client, if it does not run mcpzip yet, rather keeps its own servers: the rule is about most servers of others.
+fn yields(rule: &Rule) -> bool {
+    rule.reach == Reach::Others || rule.is_unknown() || matches!(rule.carried, Carried::Only(_))
 }
 
 fn withholds_all(rule: &Rule) -> bool {
@@ -205,23 +328,25 @@ fn withholds_all(rule: &Rule) -> bool {
 
 /// The rules of `client` about servers of others. A rule that names one of its own servers is about another program of that name only if
 /// a pattern or list says so; and what withholds a server holds for an equal one under any name.
-fn rules_of(
+fn about_others(
     client: Client,
     others: &[&Found],
     survey: &Survey,
     servers: &Servers,
     around: &Surroundings,
+    cache: &FileCache,
 ) -> Vec<Rule> {
-    let cache = FileCache::default();
-    let own = survey
-        .found
-        .iter()
-        .filter(|found| found.location.client == client && !found.is_mcpzip);
+    let own = survey.found.iter().chain(&survey.in_projects);
+    let own = own.filter(|found| found.location.client == client && !found.is_mcpzip);
     let own: Vec<(&Found, Option<Entry>)> =
         own.map(|found| (found, entry_of(found, survey))).collect();
     let node = |found: &Found| found.entry.as_ref().ok().map(Entry::to_node);
     let is_same = |one: Option<&Node>, other: Option<&Entry>| match (one, other) {
         (Some(one), Some(other)) => servers.is_same_program(one, &other.to_node()),
+        _ => false,
+    };
+    let is_equal = |one: Option<&Node>, other: Option<&Entry>| match (one, other) {
+        (Some(one), Some(other)) => servers.is_equal(one, &other.to_node()),
         _ => false,
     };
     // A program that the client runs itself is not withheld.
@@ -230,23 +355,23 @@ fn rules_of(
             let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);
             is_on && found.location.project.is_none()
         });
-        run.any(|(_, entry)| {
-            let both = node.zip(entry.as_ref());
-            both.is_some_and(|(node, entry)| servers.is_equal(node, &entry.to_node()))
+        run.any(|(_, entry)| is_equal(node, entry.as_ref()))
+    };
+    let is_other_program = |about: &Found| {
+        let about_node = node(about);
+        own.iter().any(|(found, entry)| {
+            found.name == about.name
+                && about_node.is_some()
+                && entry.is_some()
+                && !is_same(about_node.as_ref(), entry.as_ref())
         })
     };
-    let mut rules = rules::elsewhere(client, others, survey, around, &cache);
+    let mut rules = rules::elsewhere(client, others, survey, around, cache);
     rules.retain(|rule| {
         let about = others.iter().find(|found| rule.is_about(found));
+        let is_other = about.is_some_and(|about| is_other_program(about));
         let about = about.and_then(|found| node(found));
-        let is_other_program = own.iter().any(|(found, entry)| {
-            found.name == rule.server
-                && about.is_some()
-                && entry.is_some()
-                && !is_same(about.as_ref(), entry.as_ref())
-        });
-        !(is_other_program && rules::is_named(rule)
-            || withholds_all(rule) && is_run(about.as_ref()))
+        !(is_other && rule.reach == Reach::Name || withholds_all(rule) && is_run(about.as_ref()))
     });
     // Those of its own that a list withholds.
     let withheld = own.iter().filter(|(found, _)| match &found.entry {
@@ -264,7 +389,7 @@ fn rules_of(
         })
         .collect();
     let withheld: Vec<&Found> = withheld.iter().collect();
-    for rule in rules::elsewhere(client, &withheld, survey, around, &cache) {
+    for rule in rules::elsewhere(client, &withheld, survey, around, cache) {
         let known = withheld.iter().find(|found| rule.is_about(found));
         let known = known.and_then(|found| found.entry.as_ref().ok());
         for other in others.iter().filter(|_| withholds_all(&rule)) {
@@ -278,7 +403,73 @@ fn rules_of(
             }
         }
     }
+    // Those that are switched off.
+    for other in others {
+        let other_node = node(other);
+        let mut known = rules.iter().filter(|rule| rule.is_about(other));
+        if known.any(withholds_all) || is_run(other_node.as_ref()) {
+            continue;
+        }
+        let off = own.iter().filter(|(found, entry)| {
+            let is_equal = is_equal(other_node.as_ref(), entry.as_ref());
+            found.entry.is_ok() && !is_on(found) && is_equal
+        });
+        rules.extend(off.filter_map(|(found, _)| switch(found, other, survey)));
+        let by_name = switched_off_by_name(client, &other.name, around, cache);
+        rules.extend(by_name.filter(|_| !is_other_program(other)).map(|path| {
+            let place = (client, path, other.name.as_str());
+            switch_of(place, "it is switched off", None, other)
+        }));
+    }
     rules
+}
+
+/// The rule that withholds `other` because of its equal `found`, which its client has switched off. `None` if the user has only not
+/// approved it yet.
+fn switch(found: &Found, other: &Found, survey: &Survey) -> Option<Rule> {
+    let location = &found.location;
+    let project = location.project.as_deref();
+    let path = location.path_of(&found.name);
+    let source = survey.files.get(&location.path);
+    let written = source.and_then(|source| source.text.node().at(&path));
+    let part = written.and_then(|written| reading::part(location.client, written, project));
+    let key = path.join(".");
+    let (key, text) = match part.and_then(|part| part.switch) {
+        Some((switch, value)) => (format!("{key}.{switch}"), value),
+        None if found.approval == Approval::Missing => return None,
+        None => (key, "it is switched off".to_owned()),
+    };
+    let place = (location.client, location.path.clone(), key.as_str());
+    Some(switch_of(place, &text, project, other))
+}
+
+/// The rule that withholds `other` in `project`, or everywhere, because of a switch at a key of a client's file.
+fn switch_of(
+    (client, path, key): (Client, PathBuf, &str),
+    text: &str,
+    project: Option<&Path>,
+    other: &Found,
+) -> Rule {
+    let within = other.location.project.as_deref();
+    let carried = match project {
+        // A server of one project alone cannot be hidden there.
+        Some(project) if !within.is_some_and(|within| within.starts_with(project)) => {
+            Carried::NotIn(project.to_owned())
+        }
+        _ => Carried::Deny(vec!["*".to_owned()]),
+    };
+    Rule {
+        path,
+        key: key.to_owned(),
+        text: text.to_owned(),
+        kind: RuleKind::Deny,
+        reach: Reach::Switch,
+        server: other.name.clone(),
+        client,
+        carried,
+        project: None,
+        location: other.location.clone(),
+    }
 }
 
 /// The entry of a server, also of one that a policy blocks.

@@ -374,7 +374,7 @@ impl Config {
     }
 
     /// The configuration as it is written.
-    pub(super) fn text(paths: &Paths, environment: &Environment) -> Result<String, Error> {
+    pub(crate) fn text(paths: &Paths, environment: &Environment) -> Result<String, Error> {
         let path = paths.config_file.clone();
         if is_inline(&path) {
             let text = environment.get(env::CONFIG_JSON.name).unwrap_or_default();

@@ -80,6 +80,8 @@ struct Moving {
     names: BTreeSet<String>,
     /// Servers of these names that stay: their files and names.
     without: BTreeSet<(PathBuf, String)>,
+    /// The servers that cannot move, with the reasons, if they are not printed before.
+    staying: Vec<String>,
 }
 
 /// The user's choices.
@@ -384,7 +386,7 @@ fn ask_about_secrets(
     output: &Output,
 ) -> Result<(), Exit> {
     let survey = Survey::for_moving(clients, &machine.around);
-    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
+    let made = plan(&survey, &choice(clients, moving, secrets), None, machine)?;
     let lines: Vec<Line> = made
         .secrets
         .twins
@@ -407,7 +409,7 @@ fn ask_about_secrets(
             printable(&listed(&merged))
         ));
     }
-    let made = plan(&survey, &choice(moving, secrets), None, machine)?;
+    let made = plan(&survey, &choice(clients, moving, secrets), None, machine)?;
     if let Some(question) = twins::question(&made.secrets, machine) {
         output.line(format!(
             "  {} {}",
@@ -435,38 +437,50 @@ fn moving(
     let survey = Survey::for_moving(clients, &machine.around);
     let plan = plan(
         &survey,
-        &choice(&Moving::default(), &Choice::default()),
+        &choice(clients, &Moving::default(), &Choice::default()),
         None,
         machine,
     )?;
     let stays = |item: &Item| matches!(item.verdict, Verdict::Stays(_));
     let movable: Vec<&Item> = plan.items.iter().filter(|item| !stays(item)).collect();
-    if !output.is_json() {
-        for item in plan
-            .items
-            .iter()
-            .filter(|item| stays(item) && !is_mcpzip(&survey, item))
-        {
-            output.line(format!(
-                "  {} {}",
-                faint(item.client.title()),
-                plan.masker.mask(&migrate::line(item))
-            ));
-        }
-        let is_planned = |found: &Found| {
-            let mut items = plan.items.iter();
-            items.any(|item| item.path == found.location.path && item.server == found.name)
-        };
-        let apart = survey.candidates().filter(|found| {
-            found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found)
+    let staying = plan
+        .items
+        .iter()
+        .filter(|item| stays(item) && !is_mcpzip(&survey, item));
+    if output.is_json() {
+        let staying = staying.filter_map(|item| match &item.verdict {
+            Verdict::Stays(reason) => Some((item, reason)),
+            _ => None,
         });
-        let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
-        if !apart.is_empty() {
-            output.line(printable(&format!(
-                "  servers of this project stay in its files: {}; `mcpzip migrate` offers them, too",
-                apart.join(", ")
-            )));
-        }
+        let staying = staying.map(|(item, reason)| {
+            let (server, client) = (&item.server, item.client.title());
+            format!("`{server}` of {client} stays: {reason}")
+        });
+        return Ok(Moving {
+            staying: staying.collect(),
+            ..Moving::of(&movable, |_| true)
+        });
+    }
+    for item in staying {
+        output.line(format!(
+            "  {} {}",
+            faint(item.client.title()),
+            plan.masker.mask(&migrate::line(item))
+        ));
+    }
+    let is_planned = |found: &Found| {
+        let mut items = plan.items.iter();
+        items.any(|item| item.path == found.location.path && item.server == found.name)
+    };
+    let apart = survey
+        .candidates()
+        .filter(|found| found.scope() == Scope::Project && !found.is_mcpzip && !is_planned(found));
+    let apart: Vec<String> = apart.map(|found| format!("`{}`", found.name)).collect();
+    if !apart.is_empty() {
+        output.line(printable(&format!(
+            "  servers of this project stay in its files: {}; `mcpzip migrate` offers them, too",
+            apart.join(", ")
+        )));
     }
     if !is_asking {
         return Ok(Moving::of(&movable, |_| true));
@@ -529,13 +543,16 @@ impl Moving {
 /// Plans the changes for a selection.
 fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let survey = Survey::for_moving(&selection.clients, &machine.around);
-    let mut plan = if selection.moving.names.is_empty() {
-        Plan::default()
-    } else {
-        let choice = choice(&selection.moving, &selection.secrets);
-        plan(&survey, &choice, selection.approval, machine)?
-    };
+    let mut choice = choice(&selection.clients, &selection.moving, &selection.secrets);
+    if selection.moving.names.is_empty() {
+        let all = survey.candidates();
+        choice.without = all
+            .map(|found| (found.location.path.clone(), found.name.clone()))
+            .collect();
+    }
+    let mut plan = plan(&survey, &choice, selection.approval, machine)?;
     plan.warnings.extend(twins::notes(&plan.secrets, machine));
+    plan.warnings.extend(selection.moving.staying.clone());
     let config_file = &machine.paths.config_file;
     let mut new: Vec<String> = plan
         .items
@@ -563,7 +580,7 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             Some((*client, reason))
         })
         .collect();
-    let connects = selection.clients.len() > barriers.len();
+    let connects = selection.clients.len() > barriers.len() + plan.apart.len();
     // The servers of mcpzip 0.1 are served as long as there is no other configuration.
     let has_older = migrate::older_note(config_file, &machine.around.environment).is_some();
     let is_first = !config_file.exists() && new.is_empty() && connects && !has_older;
@@ -576,10 +593,10 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
     let mut connections = Vec::new();
     for client in &selection.clients {
         let location = client.user_location(&machine.around);
-        if let Some(reason) = barriers.get(client) {
+        if let Some(reason) = barriers.get(client).or(plan.apart.get(client)) {
             let title = client.title();
-            plan.warnings
-                .push(format!("{title} is not connected: {reason}"));
+            let warning = format!("{title} is not connected: {reason}");
+            plan.warnings.push(warning);
             continue;
         }
         let connection = plan
@@ -598,12 +615,14 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             plan.warnings.extend(launch.path_note(*client));
         }
         connections.push((*client, connection));
-        plan.warnings.extend(rule_warnings(
-            *client,
-            None,
-            &machine.paths,
-            &machine.around,
-        ));
+    }
+    let failed = anyhow::Error::from;
+    let text = plan.configuration(config_file).map_err(failed)?;
+    for (client, _) in &connections {
+        let warnings = rule_warnings(*client, None, Some(&text), machine);
+        let is_new = |warning: &String| !plan.warnings.contains(warning);
+        let warnings: Vec<String> = warnings.into_iter().filter(is_new).collect();
+        plan.warnings.extend(warnings);
     }
     Ok(Draft {
         survey,
@@ -614,8 +633,9 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
 }
 
 /// Chooses the user's own servers. Those that a project shares are left to `migrate`, because others use them, too.
-fn choice(moving: &Moving, secrets: &Choice) -> Choice {
+fn choice(clients: &[Client], moving: &Moving, secrets: &Choice) -> Choice {
     Choice {
+        connecting: clients.iter().copied().collect(),
         scopes: vec![Scope::User, Scope::Local],
         only: moving.names.iter().cloned().collect(),
         without: moving.without.clone(),

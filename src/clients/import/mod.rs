@@ -9,6 +9,7 @@ mod older;
 mod runner;
 mod server_auth;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::Item;
@@ -19,9 +20,10 @@ use super::plan::{guarded_elsewhere, ruled};
 use super::reading;
 use super::servers::{Servers, Twin};
 use super::stored::Stored;
+use super::withheld::{self, Withheld, becomes_limit};
 use super::{
-    Choice, Client, ConfigLocation, Edit, Entry, Found, Node, PlanError, Scope, SecretsPlan,
-    Survey, Syntax, Verdict, secrets,
+    Choice, Client, ConfigLocation, Edit, Entry, Found, Launch, Node, PlanError, Scope,
+    SecretsPlan, Surroundings, Survey, Syntax, Verdict, secrets,
 };
 use crate::config::{Environment, env, older_config_file};
 use crate::secret::{Masker, Secret};
@@ -48,6 +50,17 @@ pub(crate) struct Wanted<'a> {
     pub file: &'a Path,
     /// The servers to import, and the choices about their secrets.
     pub choice: &'a Choice,
+}
+
+/// The clients, whose rules hold for what comes over.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Clients<'a> {
+    /// Their files.
+    pub survey: &'a Survey,
+    /// The command by which they start mcpzip.
+    pub launch: &'a Launch,
+    /// The environment in which their files are found.
+    pub around: &'a Surroundings,
 }
 
 /// A planned import.
@@ -206,8 +219,8 @@ const RESTRICTING: [&str; 20] = [
 ];
 
 impl Import {
-    /// Plans to import what is `wanted` into the configuration at `config_file`. The rules of the clients in `survey` about equal servers
-    /// hold for what comes over, because these clients can call it here.
+    /// Plans to import what is `wanted` into the configuration at `config_file`. The rules of `clients` about equal servers, and those of the
+    /// clients that run mcpzip about servers that they do not have, hold for what comes over, because they can call it here.
     ///
     /// # Errors
     /// When one of the files cannot be read, or ours cannot be edited.
@@ -215,7 +228,7 @@ impl Import {
         wanted: Wanted<'_>,
         config_file: &Path,
         environment: &Environment,
-        survey: Option<&Survey>,
+        clients: Option<Clients<'_>>,
     ) -> Result<Self, PlanError> {
         let read = |path: &Path| {
             let unreadable = PlanError::unreadable(path);
@@ -239,7 +252,19 @@ impl Import {
         let Choice { only, .. } = wanted.choice;
         let is_wanted = |server: &DraftServer| only.is_empty() || only.contains(&server.name);
         let (mut items, mut twins, mut placed) = (Vec::new(), Vec::new(), Vec::new());
-        for server in drafted.into_iter().filter(is_wanted) {
+        let drafted: Vec<DraftServer> = drafted.into_iter().filter(is_wanted).collect();
+        let all = drafted.iter().map(|server| server.as_found(wanted.file));
+        let all: Vec<Found> = all.collect();
+        let elsewhere = clients.map(|clients| {
+            let Clients {
+                survey,
+                launch,
+                around,
+            } = clients;
+            let ours = (&servers, config_file);
+            Withheld::of(survey, &BTreeSet::new(), ours, &all, launch, around)
+        });
+        for server in drafted {
             secrets.extend(server.secrets());
             let found = server.as_found(wanted.file);
             let item = server.into_item(wanted, &mut servers, &mut twins, &mut blocking);
@@ -250,14 +275,22 @@ impl Import {
         }
         let placed = placed.iter().map(|(found, name)| (found, name.clone()));
         let placed: Vec<_> = placed.collect();
-        let mut of_clients = Vec::new();
-        if let Some(survey) = survey {
+        let (mut of_clients, mut limits) = (Vec::new(), Vec::new());
+        if let (Some(Clients { survey, .. }), Some(elsewhere)) = (clients, &elsewhere) {
             let guarded = placed.iter().filter_map(|(found, _)| {
                 let mut rules = Vec::new();
-                let why = guarded_elsewhere(found, survey, wanted.choice, &servers, &mut rules)?;
+                let why = guarded_elsewhere(found, survey, wanted.choice, &servers, &mut rules)
+                    .or_else(|| elsewhere.reason(found, &[]))?;
+                let parts = [why.text].into_iter().chain(why.remedies);
+                let why = parts.collect::<Vec<_>>().join("; ");
                 Some(format!("`{}`: {why}", found.name))
             });
             blocking.extend(guarded);
+            let rules = elsewhere.rules(&placed).into_iter();
+            let (carried, given_up): (Vec<_>, Vec<_>) =
+                rules.partition(|(_, rule)| becomes_limit(rule));
+            limits = carried;
+            notes.extend(withheld::given_up(&given_up));
             let unread = survey.unreadable.iter().map(|(path, problem)| {
                 format!(
                     "rules in {} are not known, as it is not read: {problem}",
@@ -267,7 +300,7 @@ impl Import {
             notes.extend(unread);
             of_clients = ruled(survey, &placed);
         }
-        let shared = servers.share_rules(&of_clients, &placed, &[]);
+        let shared = servers.share_rules(&of_clients, &placed, &limits);
         notes.extend(shared.limits);
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;

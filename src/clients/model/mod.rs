@@ -12,6 +12,7 @@ use std::path::PathBuf;
 pub(crate) use entry::{Entry, Target};
 pub(super) use entry::{Invocation, ToolRule};
 pub(crate) use item::{Item, Known, Verdict};
+pub(in crate::clients) use rule::Reach;
 pub(crate) use rule::{Carried, Rule, RuleKind};
 pub(in crate::clients) use unmovable::Unmovable;
 

@@ -16,6 +16,8 @@ pub(crate) struct Rule {
     pub text: String,
     /// Its effect.
     pub kind: RuleKind,
+    /// The way in which it says which servers it is about.
+    pub(in crate::clients) reach: Reach,
     /// The client's name for the server.
     pub server: String,
     /// The client.
@@ -25,6 +27,19 @@ pub(crate) struct Rule {
     /// The only project in which it applied, if its server is one for all projects.
     pub project: Option<PathBuf>,
     pub(in crate::clients) location: ConfigLocation,
+}
+
+/// The way in which a rule says which servers it is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::clients) enum Reach {
+    /// By a pattern, or it is about all servers; also if that is not known.
+    Pattern,
+    /// By the server's name alone.
+    Name,
+    /// By a list of the only permitted ones: it is about all others.
+    Others,
+    /// It is the switch of the client's own entry, which is off.
+    Switch,
 }
 
 /// The effect of a rule.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::super::cache::FileCache;
-use super::super::fixed::{installed_plugins, plugins, policy};
+use super::super::fixed::{ALLOWED, installed_plugins, plugins, policy};
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
@@ -23,6 +23,22 @@ const MOST_ENTRIES: usize = 20_000;
 
 /// A settings file and its project. `None` if it applies to all projects.
 type Settings = (PathBuf, Option<PathBuf>);
+
+/// A rule that may be about several servers.
+struct Source {
+    rule: SourceRule,
+    form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// A permission for tools.
+    Permission,
+    /// The matcher of a hook.
+    Hook,
+    /// A name in a list of tools.
+    Listed,
+}
 
 /// Adds the rules of Claude Code about `servers`.
 pub(super) fn find(
@@ -99,7 +115,7 @@ fn plugin_hooks(
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
-    sources: &mut Vec<SourceRule>,
+    sources: &mut Vec<Source>,
     rules: &mut Vec<Rule>,
 ) {
     let installed = installed_plugins(around);
@@ -140,17 +156,19 @@ fn settings_of_project(
     node: &Node,
     user: &Path,
     servers: &[&Found],
-    sources: &mut Vec<SourceRule>,
+    sources: &mut Vec<Source>,
     rules: &mut Vec<Rule>,
 ) {
     let allowed = node.get("allowedTools").map(Node::items);
     let allowed = allowed.unwrap_or_default().iter().filter_map(Node::as_text);
     for tool in allowed.filter(|tool| tool.contains("mcp__")) {
         let key = format!("projects.{project}.allowedTools");
-        sources.push(SourceRule {
+        let rule = SourceRule {
             project: Some(project.into()),
             ..SourceRule::new(user, key, tool, RuleKind::Allow)
-        });
+        };
+        let form = Form::Listed;
+        sources.push(Source { rule, form });
     }
     // A server of this project is already read as disabled; that of a directory above it also runs elsewhere.
     let project_path = Path::new(project);
@@ -184,7 +202,8 @@ fn settings_of_project(
                 Carried::Lost("its project is not known"),
             ),
         };
-        rules.push(SourceRule::new(user, key, text, kind).about(found, carried));
+        let source = SourceRule::new(user, key, text, kind).named(true);
+        rules.push(source.about(found, carried));
     }
 }
 
@@ -197,69 +216,68 @@ fn policies(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
         if let Some(key) = policy(node, found, false) {
             let text = node.get(key).map(Node::to_json).unwrap_or_default();
             let source = file.source_rule(key, text, RuleKind::Deny);
+            let source = source.permitting(key == ALLOWED);
             rules.push(source.about(found, Carried::NotIn(project.to_owned())));
         }
     }
 }
 
 /// Adds a rule for each server that `source` concerns.
-fn assign(source: &SourceRule, servers: &[&Found], rules: &mut Vec<Rule>) {
-    let matcher = is_hook(source).then(|| Matcher::new(&source.text));
-    for found in servers.iter().filter(|found| source.reaches(found)) {
+fn assign(source: &Source, servers: &[&Found], rules: &mut Vec<Rule>) {
+    let rule = &source.rule;
+    let matcher = (source.form == Form::Hook).then(|| Matcher::new(&rule.text));
+    for found in servers.iter().filter(|found| rule.reaches(found)) {
         let tools = match &matcher {
             Some(matcher) if matcher.may_fit(&found.name) => vec!["*".to_owned()],
             Some(_) => Vec::new(),
             None if is_unclear(source) => vec!["*".to_owned()],
-            None => tools_of(&source.text, &found.name),
+            None => tools_of(&rule.text, &found.name),
         };
         if !tools.is_empty() {
-            rules.push(source.clone().about(found, carried(source, tools)));
+            let is_named = !is_unclear(source) && names(&rule.text, &found.name);
+            let rule = rule.clone().named(is_named);
+            rules.push(rule.about(found, carried(source, tools)));
         }
     }
 }
 
-fn is_hook(source: &SourceRule) -> bool {
-    source.key.starts_with("hooks.")
-}
-
-fn is_permission(source: &SourceRule) -> bool {
-    source.key.starts_with("permissions.")
+/// Whether a rule or matcher has the name of the server, and no pattern or other name in its place.
+fn names(rule: &str, server: &str) -> bool {
+    let rule = name_of(rule).trim_start_matches('^');
+    let rest = rule.strip_prefix(&format!("mcp__{}", plain(server)));
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with("__")) && !rule.contains('|')
 }
 
 /// Whether a deny or ask rule is not understood. Such a rule may concern any server.
-fn is_unclear(source: &SourceRule) -> bool {
+fn is_unclear(source: &Source) -> bool {
+    let (form, source) = (source.form, &source.rule);
     let rule = source.text.as_str();
     let name = name_of(rule);
     let is_plain = |c: char| c.is_alphanumeric() || "_-.*?$^+:/@ ".contains(c);
     let has_end = name.len() == rule.len() || rule.ends_with(')');
     let is_named = name.contains("mcp__") && name != "mcp__" || name.contains('*');
-    is_permission(source)
+    form == Form::Permission
         && source.kind != RuleKind::Allow
         && !(has_end && is_named && name.chars().all(is_plain))
 }
 
-fn carried(source: &SourceRule, tools: Vec<String>) -> Carried {
-    let is_permission = is_permission(source);
-    match source.kind {
+fn carried(source: &Source, tools: Vec<String>) -> Carried {
+    let is_permission = source.form == Form::Permission;
+    match source.rule.kind {
         RuleKind::Allow => Carried::Needless,
         _ if is_unclear(source) => Carried::Lost("is not understood"),
-        _ if is_permission && source.text.contains('(') => {
+        _ if is_permission && source.rule.text.contains('(') => {
             Carried::Lost("looks at parameters, which are not carried over")
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
         RuleKind::Ask if is_permission => Carried::Ask(tools),
         RuleKind::Hook => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
-        RuleKind::Tools if is_hook(source) => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
+        RuleKind::Tools if source.form == Form::Hook => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
         _ => Carried::Lost("holds for one agent, command or skill alone"),
     }
 }
 
-fn permissions(
-    node: &Node,
-    file: &RuleFile<'_>,
-    sources: &mut Vec<SourceRule>,
-    rules: &mut Vec<Rule>,
-) {
+fn permissions(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<Source>, rules: &mut Vec<Rule>) {
     for (key, kind) in [
         ("deny", RuleKind::Deny),
         ("ask", RuleKind::Ask),
@@ -276,12 +294,14 @@ fn permissions(
         };
         let listed = listed.iter().filter_map(Node::as_text).map(str::trim);
         for rule in listed.filter(|rule| rule.contains("mcp__") || name_of(rule).contains('*')) {
-            sources.push(file.source_rule(keys.join("."), rule, kind));
+            let rule = file.source_rule(keys.join("."), rule, kind);
+            let form = Form::Permission;
+            sources.push(Source { rule, form });
         }
     }
 }
 
-fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<SourceRule>, rules: &mut Vec<Rule>) {
+fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<Source>, rules: &mut Vec<Rule>) {
     for (event, hooks) in file.members(node, &["hooks"], rules) {
         // Only hooks that run before a call can prevent it.
         let is_before = matches!(event, "PreToolUse" | "PermissionRequest");
@@ -297,7 +317,9 @@ fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<SourceRule>, rules:
             matcher.filter(|matcher| !matcher.is_empty()).unwrap_or("*")
         });
         for matcher in matchers.filter(|matcher| is_before || matcher.contains("mcp__")) {
-            sources.push(file.source_rule(format!("hooks.{event}"), matcher, kind));
+            let rule = file.source_rule(format!("hooks.{event}"), matcher, kind);
+            let form = Form::Hook;
+            sources.push(Source { rule, form });
         }
     }
 }
@@ -308,7 +330,7 @@ fn frontmatter(
     project: Option<&Path>,
     servers: &[&Found],
     cache: &FileCache,
-    sources: &mut Vec<SourceRule>,
+    sources: &mut Vec<Source>,
     rules: &mut Vec<Rule>,
 ) {
     let mut files = Vec::new();
@@ -327,7 +349,10 @@ fn frontmatter(
         let Some(head) = head(&text) else {
             continue;
         };
-        let source = |key: &str, text: &str, kind| file.source_rule(key, text, kind);
+        let source = |form, key: &str, text: &str, kind| Source {
+            rule: file.source_rule(key, text, kind),
+            form,
+        };
         let is_before =
             |line: &str| line.contains("PreToolUse") || line.contains("PermissionRequest");
         let has_matcher = head.contains("matcher");
@@ -345,7 +370,7 @@ fn frontmatter(
                 sources.extend(
                     matcher
                         .or(any)
-                        .map(|text| source("hooks.agent", text, RuleKind::Hook)),
+                        .map(|text| source(Form::Hook, "hooks.agent", text, RuleKind::Hook)),
                 );
             }
             let kind = match key {
@@ -358,7 +383,7 @@ fn frontmatter(
                 .split(|c: char| !is_word(c))
                 .filter(|word| word.starts_with("mcp__"))
             {
-                sources.push(source(key, name, kind));
+                sources.push(source(Form::Listed, key, name, kind));
             }
         }
     }

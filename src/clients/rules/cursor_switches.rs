@@ -27,7 +27,7 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    // A server of one project comes over disabled in any case.
+    // A server of one project is approved in no file, so it comes over disabled, or merges with an equal one that is there already.
     let servers = servers.iter().copied();
     let servers: Vec<&Found> = servers
         .filter(|found| found.location.project.is_none())
@@ -62,10 +62,8 @@ pub(super) fn find(
                         Carried::Lost("its project is not known"),
                     ),
                 };
-                rules.push(
-                    file.source_rule("disabled", text, kind)
-                        .about(found, carried),
-                );
+                let source = file.source_rule("disabled", text, kind).named(true);
+                rules.push(source.about(found, carried));
             }
         }
     }

@@ -259,7 +259,8 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
                 RuleKind::Ask => Carried::Ask(tools),
                 _ => Carried::Deny(tools),
             };
-            rules.push(source.clone().about(found, carried));
+            let is_named = bare.is_empty() && is_named(&rule);
+            rules.push(source.clone().named(is_named).about(found, carried));
         }
     }
     for list in &SERVER_LISTS {
@@ -272,10 +273,23 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
         let others = others.filter(|found| file.path != found.location.path);
         for found in others.filter(|found| source.reaches(found)) {
             if list.keeps_out(node, &found.name) {
-                rules.push(source.clone().about(found, off(file)));
+                let has_it = node.names(&found.name) == Some(true);
+                let source = source.clone().named(has_it).permitting(!list.excludes);
+                rules.push(source.about(found, off(file)));
             }
         }
     }
+}
+
+/// Whether a rule names its servers without a pattern.
+fn is_named(rule: &Node) -> bool {
+    let names = rule.get("mcpName").or_else(|| rule.get("toolName"));
+    let names = names.map(items).unwrap_or_default();
+    let is_plain = |name: &Node| {
+        let name = name.as_text();
+        name.is_some_and(|name| !name.contains(['*', '?']))
+    };
+    !names.is_empty() && names.iter().all(is_plain)
 }
 
 /// Reads a rule; the rules in `above` apply before it.
@@ -291,14 +305,14 @@ fn read(
         Some("ask_user") => RuleKind::Ask,
         _ => RuleKind::Deny,
     };
-    let is_named = ["toolName", "mcpName"]
+    let is_text = ["toolName", "mcpName"]
         .iter()
         .all(|key| match rule.get(key) {
             None | Some(Node::Text(_)) => true,
             Some(Node::List(items)) => items.iter().all(|item| item.as_text().is_some()),
             Some(_) => false,
         });
-    if !is_named && kind != RuleKind::Allow || !matches!(rule, Node::Map(_)) {
+    if !is_text && kind != RuleKind::Allow || !matches!(rule, Node::Map(_)) {
         file.unclear(section, rules);
         return;
     }
@@ -330,7 +344,8 @@ fn read(
             _ if tools == ["*"] && freed().next().is_some() => Carried::Only(freed().collect()),
             _ => Carried::Deny(tools),
         };
-        rules.push(source.clone().about(found, carried));
+        let source = source.clone().named(is_named(rule));
+        rules.push(source.about(found, carried));
     }
 }
 

@@ -21,10 +21,12 @@ mod vs_code;
 
 use std::path::{Path, PathBuf};
 
-use super::cache::{FileCache, read_source};
+use super::cache::FileCache;
+use super::fixed::ALLOWED;
 use super::listed::files;
-use super::model::{Approval, Carried, Found, Invocation, Rule, RuleKind, Survey, Unmovable};
-use super::{Client, Node, Surroundings, Syntax, fixed, reading};
+use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
+use super::servers::SERVERS;
+use super::{Client, Node, Surroundings, Syntax, fixed};
 
 pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
@@ -47,6 +49,7 @@ struct SourceRule {
     key: String,
     text: String,
     kind: RuleKind,
+    reach: Reach,
     /// The project that the rule is limited to.
     project: Option<PathBuf>,
 }
@@ -58,8 +61,25 @@ impl SourceRule {
             key: key.into(),
             text: text.into(),
             kind,
+            reach: Reach::Pattern,
             project: None,
         }
+    }
+
+    /// This rule, which names its servers if `is_named`.
+    fn named(self, is_named: bool) -> Self {
+        let reach = if is_named {
+            Reach::Name
+        } else {
+            Reach::Pattern
+        };
+        Self { reach, ..self }
+    }
+
+    /// This rule, which is a list of the only permitted servers if `is_list`.
+    fn permitting(self, is_list: bool) -> Self {
+        let reach = if is_list { Reach::Others } else { self.reach };
+        Self { reach, ..self }
     }
 
     fn about(self, found: &Found, carried: Carried) -> Rule {
@@ -68,6 +88,7 @@ impl SourceRule {
             key,
             text,
             kind,
+            reach,
             project,
         } = self;
         let project = project.filter(|_| found.location.project.is_none());
@@ -81,6 +102,7 @@ impl SourceRule {
             key,
             text,
             kind,
+            reach,
             server,
             client,
             carried,
@@ -129,7 +151,9 @@ pub(super) fn find(
             .iter()
             .filter(|found| found.location.client == *client && !found.is_mcpzip)
             .collect();
-        if servers.is_empty() {
+        let mut found = survey.found.iter();
+        // A file that cannot be read is reported also if the client has mcpzip alone.
+        if !found.any(|found| found.location.client == *client) {
             continue;
         }
         add_rules(*client, &servers, survey, around, cache, &mut rules);
@@ -147,47 +171,9 @@ const fn kind_of(carried: &Carried) -> RuleKind {
     }
 }
 
-/// The rules of a client that deny or guard tools of those servers among `names` that it reaches only through mcpzip. Rules
-/// that the servers' entries in `config_file` have are left out.
-pub(crate) fn guards(
-    client: Client,
-    names: &[&str],
-    survey: &Survey,
-    config_file: &Path,
-    around: &Surroundings,
-) -> Vec<Rule> {
-    let has_itself = |name: &str| {
-        let mut found = survey.found.iter();
-        found.any(|found| found.location.client == client && found.name == name)
-    };
-    let names = names.iter().filter(|name| !has_itself(name));
-    let config = read_source(config_file, Syntax::Json).ok();
-    let config = config.as_ref().map(|config| config.text.node());
-    let written = |name: &str| match config.and_then(|config| config.at(&["mcpServers", name])) {
-        Some(entry) => reading::written(Client::ClaudeCode, entry),
-        None => Invocation::Unknown,
-    };
-    let servers: Vec<Found> = names
-        .map(|name| Found {
-            location: client.user_location(around),
-            name: (*name).to_owned(),
-            entry: Err(Unmovable::Configured),
-            written: written(name),
-            is_mcpzip: false,
-            approval: Approval::Given,
-        })
-        .collect();
-    let servers: Vec<&Found> = servers.iter().collect();
-    let mut rules = elsewhere(client, &servers, survey, around, &FileCache::default());
-    if let Some(config) = config {
-        rules.retain(|rule| !is_in(rule, config));
-    }
-    rules
-}
-
 /// Whether the entry of the rule's server in `config` has the rule.
-fn is_in(rule: &Rule, config: &Node) -> bool {
-    let Some(entry) = config.at(&["mcpServers", &rule.server]) else {
+pub(super) fn is_in(rule: &Rule, config: &Node) -> bool {
+    let Some(entry) = config.at(&[SERVERS, rule.server.as_str()]) else {
         return false;
     };
     let there = Rights::read(entry);
@@ -195,7 +181,8 @@ fn is_in(rule: &Rule, config: &Node) -> bool {
     rule.is_carried() && there.and(&own).has_rules_of(&there)
 }
 
-/// The rules of a client that withhold or guard `servers`, which it has only through mcpzip: permissions, hooks, lists and policies.
+/// The rules of a client that withhold or guard `servers`, which it has only through mcpzip: permissions, hooks, lists and policies, and
+/// those that are not known.
 pub(super) fn elsewhere(
     client: Client,
     servers: &[&Found],
@@ -210,9 +197,7 @@ pub(super) fn elsewhere(
         there.location.client = client;
         let policy = match fixed::blocked(&there, around, cache, None) {
             Some(Unmovable::Denied(path)) => (path, "deniedMcpServers", "it denies the server"),
-            Some(Unmovable::NotAllowed(path)) => {
-                (path, "allowedMcpServers", "it does not have the server")
-            }
+            Some(Unmovable::NotAllowed(path)) => (path, ALLOWED, "it does not have the server"),
             Some(Unmovable::NotRequired(path)) => {
                 (path, fixed::REQUIRED, "it does not have the server")
             }
@@ -220,24 +205,17 @@ pub(super) fn elsewhere(
         };
         let (path, key, text) = policy;
         let source = SourceRule::new(&path, key, text, RuleKind::Deny);
+        let source = source.permitting(matches!(key, ALLOWED | fixed::REQUIRED));
         rules.push(source.about(found, Carried::Deny(vec!["*".to_owned()])));
     }
     rules.retain(|rule| {
-        let is_guard = matches!(rule.kind, RuleKind::Deny | RuleKind::Hook | RuleKind::Ask);
+        let is_guard = !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools);
         is_guard && rule.carried != Carried::Needless
     });
     for rule in &mut rules {
         rule.client = client;
     }
     rules
-}
-
-/// Whether a rule has the name of its server.
-pub(super) fn is_named(rule: &Rule) -> bool {
-    let names = [&rule.server, &plain(&rule.server)];
-    names
-        .iter()
-        .any(|name| rule.text.contains(name.as_str()) || rule.key.contains(name.as_str()))
 }
 
 /// Adds the rules of `client` about `servers`.

@@ -240,7 +240,9 @@ fn about(
             kind,
             ..source.clone()
         };
-        rules.push(source.about(found, carried));
+        let rest = line.pattern.strip_prefix(&plain(&found.name));
+        let is_named = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('_'));
+        rules.push(source.named(is_named).about(found, carried));
     }
 }
 

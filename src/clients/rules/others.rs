@@ -45,7 +45,7 @@ pub(super) fn codex_tools(
     for (tool, node) in tools.unwrap_or_default() {
         let (kind, carried) = codex_tool(tool, node);
         let source = file.source_rule(format!("{key}.tools.{tool}"), node.to_json(), kind);
-        rules.push(source.about(found, carried));
+        rules.push(source.named(true).about(found, carried));
     }
 }
 
@@ -121,7 +121,7 @@ pub(super) fn zed(
                     RuleKind::Ask => Carried::Ask(vec![tool.to_owned()]),
                     _ => Carried::Needless,
                 };
-                rules.push(source.clone().about(found, carried));
+                rules.push(source.clone().named(true).about(found, carried));
             }
         }
     }
@@ -214,7 +214,9 @@ pub(super) fn cursor(
                 let about = servers.iter().filter(|found| source.reaches(found));
                 for found in about.filter(|_| !holds) {
                     if let Some(carried) = cursor_rule(&source, &found.name, is_known) {
-                        rules.push(source.clone().about(found, carried));
+                        let pattern = cursor_pattern(&text);
+                        let is_named = pattern.is_some_and(|(server, _)| server == found.name);
+                        rules.push(source.clone().named(is_named).about(found, carried));
                     }
                 }
             }
@@ -381,7 +383,7 @@ pub(super) fn goose(
                         _ => Carried::Needless,
                     };
                     let source = file.source_rule(format!("{who}.{list}"), rule, kind);
-                    rules.push(source.about(found, carried));
+                    rules.push(source.named(true).about(found, carried));
                 }
             }
         }
@@ -441,10 +443,10 @@ pub(super) fn zed_profiles(
                 Node::Null => "enable_all_context_servers: false".to_owned(),
                 preset => preset.to_json(),
             };
-            rules.push(
-                file.source_rule(&key, text, RuleKind::Deny)
-                    .about(found, carried),
-            );
+            let source = file.source_rule(&key, text, RuleKind::Deny);
+            let is_list = *preset == Node::Null;
+            let source = source.named(!is_list).permitting(is_list);
+            rules.push(source.about(found, carried));
         }
     }
 }

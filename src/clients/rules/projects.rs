@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::model::{Approval, Entry, Found, Survey};
+use super::super::model::{Approval, Found, Survey};
 use super::super::reading::{self, Part, part};
+use super::super::survey::is_mcpzip;
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Carried, Rule, RuleFile, RuleKind, kind_of};
@@ -50,7 +51,8 @@ pub(super) fn find(
     }
 }
 
-/// The servers in files of known projects that the survey has not read, of clients whose entries may limit tools.
+/// The servers in files of known projects that the survey has not read, of clients whose entries may limit tools. Of the other clients, only
+/// the entries of mcpzip.
 pub(in super::super) fn in_projects(
     survey: &Survey,
     clients: &[Client],
@@ -62,7 +64,11 @@ pub(in super::super) fn in_projects(
     let read = survey.locations.iter();
     let read: Vec<_> = read.map(|location| real(&location.path)).collect();
     let mut all = Vec::new();
-    for client in clients.iter().filter(|client| has_switches(**client)) {
+    let apart = FileCache::default();
+    for client in clients {
+        let has_switches = has_switches(*client);
+        // A file that only may have an entry of mcpzip is not reported.
+        let cache = if has_switches { cache } else { &apart };
         let files = survey.projects.iter();
         for location in files.filter_map(|directory| client.project_location(directory)) {
             let at = real(&location.path);
@@ -77,9 +83,13 @@ pub(in super::super) fn in_projects(
             for (name, entry) in entries.unwrap_or_default() {
                 let written = reading::written(*client, entry);
                 let entry = reading::read(*client, entry, location.project.as_deref());
+                let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
+                if !has_switches && !is_mcpzip {
+                    continue;
+                }
                 all.push(Found {
                     written,
-                    is_mcpzip: entry.as_ref().is_ok_and(Entry::is_mcpzip),
+                    is_mcpzip,
                     location: location.clone(),
                     name: name.to_owned(),
                     entry,
@@ -151,12 +161,12 @@ pub(super) fn add_part(
 ) {
     if let Some((switch, value)) = part.switch {
         let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
-        rules.push(source.about(found, off(file)));
+        rules.push(source.named(true).about(found, off(file)));
     }
     for rule in part.tool_rules {
         let key = format!("{key}.{}", rule.key);
         let source = file.source_rule(key, rule.value, kind_of(&rule.carried));
-        rules.push(source.about(found, rule.carried));
+        rules.push(source.named(true).about(found, rule.carried));
     }
     if !part.others.is_empty() {
         let keys = part.others.join("`, `");

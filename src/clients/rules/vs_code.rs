@@ -93,7 +93,8 @@ fn asked(file: &RuleFile<'_>, settings: &Node, rules: &mut Vec<Rule>) {
                 RuleKind::Ask => Carried::Ask(names(tool)),
                 _ => Carried::UNCLEAR,
             };
-            rules.push(source.clone().about(found, carried));
+            let source = source.clone().named(name.contains('/'));
+            rules.push(source.about(found, carried));
         }
     }
 }

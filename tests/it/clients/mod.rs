@@ -16,6 +16,7 @@ mod messy;
 mod misread;
 mod names;
 mod older;
+mod opened;
 mod overlays;
 mod projects;
 mod rules;

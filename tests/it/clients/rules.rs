@@ -655,9 +655,12 @@ fn another_server_of_the_same_name_has_none_of_its_rules_and_the_plan_says_so() 
 #[test]
 fn a_plan_says_which_servers_are_off_and_what_a_merged_one_loses() {
     let machine = Machine::new();
+    machine
+        .setup()
+        .save_text(r#"{"mcpServers": {"git": {"command": "git-mcp"}}}"#);
     machine.put(
         user_file("claude-code"),
-        r#"{"mcpServers": {"git": {"command": "git-mcp"}, "web": {"command": "web-mcp"}}}"#,
+        r#"{"mcpServers": {"web": {"command": "web-mcp"}}}"#,
     );
     machine.put(
         user_file("codex"),
@@ -681,7 +684,7 @@ fn a_plan_says_which_servers_are_off_and_what_a_merged_one_loses() {
             && of_codex.contains("its time limit of 300s is not taken over"),
         "{report:#}"
     );
-    assert!(!notes("claude-code", "git").contains("switched off"));
+    assert!(!notes("claude-code", "web").contains("switched off"));
     assert_eq!(notes("codex", "own"), "[]", "{report:#}");
     if let Some(terminal) =
         crate::support::terminal::Terminal::run(&machine.setup().command(&["migrate", "--dry-run"]))
