@@ -400,6 +400,16 @@ impl Arguments {
         let mut entry = EntryText::default();
         let mut hints = Vec::new();
         if is_url {
+            let scheme = first.split("://").next().unwrap_or_default();
+            let is_web = ["http", "https"]
+                .iter()
+                .any(|known| scheme.eq_ignore_ascii_case(known));
+            if !is_web && !scheme.contains('$') {
+                return Err(Exit::bad_usage(format!(
+                    "`url` must begin with `http://` or `https://`, not with `{}://`",
+                    printable(scheme)
+                )));
+            }
             if !rest.is_empty() {
                 return Err(Exit::bad_usage(format!(
                     "`{}`: a URL takes no arguments",
@@ -464,12 +474,12 @@ impl Arguments {
     /// The entry of an HTTP interface, and hints.
     fn interface(&self, location: &str) -> Result<(String, Vec<String>), Exit> {
         if let Some(target) = self.target.first() {
-            return Err(Exit::failed(format!(
+            return Err(Exit::bad_usage(format!(
                 "`{target}`: `--openapi` and `--graphql` take no command or other URL; `--base-url` is the URL of the API"
             )));
         }
         if !self.env.is_empty() || self.cwd.is_some() || self.cli || self.kind.is_some() {
-            return Err(Exit::failed(
+            return Err(Exit::bad_usage(
                 "`--env`, `--cwd`, `--cli` and `--type` are not for `--openapi` and `--graphql`",
             ));
         }
@@ -500,7 +510,7 @@ impl Arguments {
     fn skills(&self, folder: &str) -> Result<(String, Vec<String>), Exit> {
         let has_others = !self.target.is_empty() || !self.env.is_empty() || !self.header.is_empty();
         if has_others || self.cwd.is_some() || self.cli || self.kind.is_some() {
-            return Err(Exit::failed(
+            return Err(Exit::bad_usage(
                 "`--skills` takes a folder and nothing of a command or URL",
             ));
         }
@@ -513,9 +523,16 @@ impl Arguments {
     fn add_headers(&self, entry: &mut EntryText, hints: &mut Vec<String>) -> Result<(), Exit> {
         let headers = pairs(&self.header, ':', "--header 'NAME: VALUE'")?;
         entry.map("headers", &headers);
-        hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, _)| {
+        hints.extend(headers.iter().filter(|(name, value)| is_plain_secret(name, value)).map(|(name, value)| {
             let variable = variable_name(&format!("{} {name}", self.name));
-            format!("the value of the header {name} is in the file as you typed it. To keep it out, run `mcpzip secret set {variable}`, and use --header '{name}: ${{keyring:{variable}}}'")
+            // A word such as `Bearer` before the secret is none.
+            let scheme = value.split_once(' ').map(|(scheme, _)| scheme);
+            let scheme = scheme.filter(|scheme| scheme.chars().all(char::is_alphabetic));
+            let (after, scheme) = match scheme {
+                Some(scheme) => (format!(" with what follows `{scheme}`"), format!("{scheme} ")),
+                None => (String::new(), String::new()),
+            };
+            format!("the value of the header {name} is in the file as you typed it. To keep it out, run `mcpzip secret set {variable}`{after}, and use --header '{name}: {scheme}${{keyring:{variable}}}'")
         }));
         Ok(())
     }
@@ -700,7 +717,7 @@ pub(super) fn pairs(
             })
             .filter(|(name, _)| !name.is_empty())
             // The message omits the text, because a pair without a name may be a secret.
-            .ok_or_else(|| Exit::failed(format!("a value has no name; write {form}")))?;
+            .ok_or_else(|| Exit::bad_usage(format!("a value has no name; write {form}")))?;
         match pairs.iter_mut().find(|(known, _)| known == name) {
             Some(known) => known.1 = value.to_owned(),
             None => pairs.push((name.to_owned(), value.to_owned())),

@@ -92,7 +92,7 @@ fn list(is_approval: bool, app: &App, output: &Output) {
         };
         rows.push((server, what));
     }
-    if output.is_json_asked() {
+    if output.is_json() {
         return output.json(&shown);
     }
     if rows.is_empty() {
@@ -139,7 +139,7 @@ pub(super) async fn run(
     let (mut added, mut all) = (Vec::new(), Vec::new());
     for server in servers {
         if proxy.inventory.is_unstarted(&server) {
-            if output.is_json_asked() {
+            if output.is_json() {
                 added.extend(added_json(&server, &config));
                 continue;
             }
@@ -160,12 +160,17 @@ pub(super) async fn run(
             "the differences are not those of this digest any more: run the command without `--digest` to look at them",
         ));
     }
-    if output.is_json_asked() {
+    if output.is_json() {
         let differences = all
             .iter()
             .flat_map(|(server, pending)| json_of(server, pending));
-        output.json(&added.into_iter().chain(differences).collect::<Vec<_>>());
-        return Ok(());
+        let shown: Vec<Value> = added.into_iter().chain(differences).collect();
+        output.json(&shown);
+        // A pipe only shows them.
+        return match shown.is_empty() || output.is_json_asked() {
+            true => Ok(()),
+            false => Err(not_at_a_terminal()),
+        };
     }
     if all.is_empty() {
         output.line(nothing_waits(is_approval));
@@ -590,9 +595,11 @@ async fn decides(
 
 async fn confirmed(question: &str) -> Result<bool, Exit> {
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Exit::failed(
-            "only a person at a terminal can approve or reject tools",
-        ));
+        return Err(not_at_a_terminal());
     }
     agrees(question).await
+}
+
+fn not_at_a_terminal() -> Exit {
+    Exit::failed("only a person at a terminal can approve or reject tools")
 }

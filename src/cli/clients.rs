@@ -42,6 +42,10 @@ struct Entry {
     disabled: bool,
 }
 
+/// Told where there is none.
+pub(super) const NO_CLIENT: &str = "no client was found on this machine; `mcpzip connect CLIENT` also writes the file of one that you \
+     install later, and `mcpzip connect --help` lists the clients that it knows";
+
 pub(super) fn run(machine: &Machine, output: &Output) -> Result<(), Exit> {
     let survey = Survey::of(&Client::ALL, &machine.around);
     let launch = machine.launch()?;
@@ -75,7 +79,7 @@ pub(super) fn run(machine: &Machine, output: &Output) -> Result<(), Exit> {
         }
     }
     if is_empty {
-        output.line("no client was found on this machine");
+        output.line(NO_CLIENT);
     }
     Ok(())
 }

@@ -65,7 +65,7 @@ pub(super) async fn run(
     if !status.is_success() {
         return Err(Exit::unavailable(format!("{url} answers {status}")));
     }
-    if output.is_json_asked() {
+    if output.is_json() {
         output.json(&json!({ "url": url, "status": status.as_u16() }));
     } else {
         output.verbatim(format!("{} {url}", good("✓")));

@@ -1,5 +1,7 @@
 //! `mcpzip remove`, `enable` and `disable`: change existing entries of the configuration.
 
+use std::cell::RefCell;
+
 use clap::Args;
 use serde_json::json;
 
@@ -7,8 +9,11 @@ use super::add::approval_hint;
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
+use super::printable::printable;
 use super::unknown::unknown;
-use crate::config::{Change, ChangeError, Config, Environment, Paths, change_servers};
+use crate::config::{
+    Change, ChangeError, Config, Document, Environment, Paths, change_servers, restrictions,
+};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -92,7 +97,19 @@ fn change(
         _ => false,
     };
     let file = &context.paths.config_file;
-    let changed = change_servers(file, &changes, context.environment, true, |_, _, _| Ok(()));
+    let gone = RefCell::new(Vec::new());
+    let changed = change_servers(
+        file,
+        &changes,
+        context.environment,
+        true,
+        |change, name, document| {
+            if matches!(change, Change::Remove) {
+                gone.borrow_mut().extend(gone_hint(name, document));
+            }
+            Ok(())
+        },
+    );
     let changed = changed.map_err(|error| {
         match (
             &error,
@@ -112,7 +129,8 @@ fn change(
     })?;
     let is_enabled = matches!(change, Change::Switch { disabled: false });
     let enabled = names.iter().filter(|_| is_enabled);
-    for hint in enabled.filter_map(|name| approval_hint(name, &changed.config)) {
+    let hints = enabled.filter_map(|name| approval_hint(name, &changed.config));
+    for hint in hints.chain(gone.into_inner()) {
         context.output.note(&format!("hint: {hint}"));
     }
     if context.output.is_json() {
@@ -137,4 +155,18 @@ fn change(
     }
     context.output.line(faint(format!("  {}", file.display())));
     Ok(())
+}
+
+/// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.
+fn gone_hint(name: &str, document: &Document) -> Option<String> {
+    let gone = restrictions(document, name).into_iter();
+    let gone = gone.filter(|(key, _)| !matches!(*key, "disabled" | "placement"));
+    let shown = |(key, value): (&str, String)| format!("`{key}` ({})", printable(&value));
+    let gone: Vec<String> = gone.map(shown).collect();
+    (!gone.is_empty()).then(|| {
+        format!(
+            "{} went with `{name}`, and `mcpzip add {name}` does not bring them back",
+            gone.join(" and ")
+        )
+    })
 }

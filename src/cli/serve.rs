@@ -25,6 +25,7 @@ use crate::downstream::http::{self, Options, OptionsError, Origin, WINDOW};
 use crate::proxy::{ProfileChoice, Request, Start};
 use crate::shutdown::apart;
 use crate::telemetry;
+use crate::text::chain;
 use crate::ui::{Gateway, Opening};
 
 #[derive(Debug, Default, Args)]
@@ -323,8 +324,9 @@ async fn serve_here(
         app => app?,
     };
     let configured = app.proxy().unscoped().config().http.clone();
+    let is_address_given = matches!(arguments.http, Some(Some(_)));
     match arguments.transport(&env.environment, &configured, output) {
-        Ok(transport) => apart(|| serve(transport, app, flags, output)).await,
+        Ok(transport) => apart(|| serve(transport, app, flags, is_address_given, output)).await,
         Err(exit) => {
             app.finish().await;
             Err(exit)
@@ -351,6 +353,7 @@ async fn serve(
     transport: Transport,
     app: App,
     flags: &PathFlags,
+    is_address_given: bool,
     output: &Output,
 ) -> Result<(), Exit> {
     match transport {
@@ -393,6 +396,11 @@ async fn serve(
                 return Err(Exit::failed(format!(
                     "another program uses `{address}`: give `serve --http` another port, or port 0 for any free one"
                 )));
+            }
+            if let Err(error @ http::Error::Resolve { .. }) = &outcome
+                && is_address_given
+            {
+                return Err(Exit::bad_usage(chain(error)));
             }
             Ok(outcome?)
         }

@@ -48,6 +48,7 @@ impl Machine {
             // Without a current directory there is no project.
             directory: std::env::current_dir().ok(),
             managed: Some(Platform::current().managed()),
+            codex_managed: Some(Platform::current().codex_managed()),
             claude_config: None,
         };
         Ok(Self {

@@ -62,7 +62,8 @@ pub(super) fn edit(
     around: &Surroundings,
 ) -> Result<Option<Edit>, PlanError> {
     change(client, around, |rules| {
-        if fixed::is_permitted(&Node::List(rules.to_vec()), name, entry) {
+        let list = Node::List(rules.to_vec());
+        if fixed::is_permitted(&list, name, &entry.target.invocation()) {
             return None;
         }
         let has_commands = rules.iter().any(|rule| rule.get("serverCommand").is_some());

@@ -7,7 +7,7 @@ use super::cache::FileCache;
 use super::model::Approval;
 use super::rules::{
     SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_cursor,
-    is_hidden_at_opencode, refused_access,
+    is_hidden_at_opencode, refused_access, zed_permits,
 };
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
@@ -49,6 +49,7 @@ pub(crate) fn barrier(
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
             .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
+        Client::Codex => fixed::blocked(&own, around, &cache, None).map(|reason| format!("mcpzip {reason}")),
         Client::Cursor => {
             around.cursor_permissions().into_iter().find_map(|path| {
                 let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
@@ -113,7 +114,6 @@ pub(crate) fn barrier(
         // These clients have no known settings that would keep mcpzip out.
         Client::ClaudeDesktop
         | Client::Windsurf
-        | Client::Codex
         | Client::Cline
         | Client::Roo
         | Client::Continue
@@ -140,13 +140,12 @@ fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<Stri
 fn zed(settings: &Node, name: &str) -> Option<String> {
     let permissions = settings.at(&["agent", "tool_permissions"])?;
     let default = permissions.get("default")?;
-    let permits = |node: &Node| matches!(node.as_text(), Some("allow" | "confirm"));
     let is_permitted = |tool: &&str| {
         let key = format!("mcp:{name}:{tool}");
         let own = permissions.at(&["tools", key.as_str()]);
-        own.is_some_and(|own| own.get("default").is_some_and(permits))
+        own.is_some_and(|own| own.get("default").is_some_and(zed_permits))
     };
-    let is_open = *default == Node::Null || permits(default);
+    let is_open = *default == Node::Null || zed_permits(default);
     let refuses = !is_open && !entry::META_TOOLS.iter().all(is_permitted);
     refuses.then(|| default.to_json())
 }
@@ -178,6 +177,7 @@ pub(super) fn own_entry(
             let node = text.node().at(&location.path_of(entry::NAME))?;
             Found {
                 entry: reading::read(client, node, None),
+                written: reading::written(client, node),
                 location,
                 name: entry::NAME.to_owned(),
                 is_mcpzip: true,

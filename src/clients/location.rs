@@ -326,6 +326,12 @@ impl Surroundings {
         files
     }
 
+    /// The file of an administrator's requirements for Codex. Those of a device profile or of an account are not in files.
+    pub(super) fn codex_requirements(&self) -> Option<PathBuf> {
+        let directory = self.codex_managed.as_ref()?;
+        Some(directory.join("requirements.toml"))
+    }
+
     /// The directory of an administrator's settings for Gemini CLI.
     pub(super) fn gemini_system(&self) -> PathBuf {
         let named = self.named(env::GEMINI_CLI_SYSTEM_SETTINGS_PATH);

@@ -145,6 +145,8 @@ pub(crate) struct Surroundings {
     pub directory: Option<PathBuf>,
     /// The directory of an administrator's settings for Claude Code.
     pub managed: Option<PathBuf>,
+    /// The directory of an administrator's settings for Codex.
+    pub codex_managed: Option<PathBuf>,
     /// Claude Code's file, if the user names it.
     pub claude_config: Option<PathBuf>,
 }
@@ -169,6 +171,15 @@ impl Platform {
             Self::Linux => "/etc/claude-code",
             Self::Mac => "/Library/Application Support/ClaudeCode",
             Self::Windows => r"C:\Program Files\ClaudeCode",
+        })
+    }
+
+    /// The directory of an administrator's settings for Codex.
+    #[must_use]
+    pub(crate) fn codex_managed(self) -> PathBuf {
+        PathBuf::from(match self {
+            Self::Linux | Self::Mac => "/etc/codex",
+            Self::Windows => r"C:\ProgramData\OpenAI\Codex",
         })
     }
 }

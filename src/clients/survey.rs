@@ -200,6 +200,7 @@ impl Survey {
                 location: location.clone(),
                 name: name.to_owned(),
                 entry,
+                written: reading::written(location.client, node),
                 is_mcpzip,
                 approval,
             };

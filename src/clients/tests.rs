@@ -12,6 +12,7 @@ fn around(platform: Platform, variables: &[(&str, &str)]) -> Surroundings {
         environment,
         directory: None,
         managed: None,
+        codex_managed: None,
         claude_config: None,
     }
 }

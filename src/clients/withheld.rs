@@ -214,6 +214,7 @@ fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> V
             location,
             name: name.clone(),
             entry: entry.map_err(|_| Unmovable::Configured),
+            written: reading::written(Client::ClaudeCode, node),
             is_mcpzip: false,
             approval: Approval::Given,
         }

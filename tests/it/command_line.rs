@@ -1002,6 +1002,8 @@ fn a_server_that_failed_before_is_not_only_said_to_be_listed() {
 
 #[test]
 fn approve_and_reject_alone_list_what_waits_and_decide_nothing() {
+    #[cfg(unix)]
+    use crate::support::terminal::Terminal;
     let setup = Setup::new().log_level("error").server_with(
         "web",
         Server::new().tool("read", [echo()]),
@@ -1011,19 +1013,25 @@ fn approve_and_reject_alone_list_what_waits_and_decide_nothing() {
     assert_eq!(new, json!([{ "server": "web", "change": "quarantine" }]));
     let _ = setup.run(&["servers"]);
     for command in ["approve", "reject"] {
-        let shown = setup.run(&[command]).code(0).stdout;
-        assert!(
-            shown.contains("web  ") && shown.contains(&format!("mcpzip {command} SERVER")),
-            "{shown}"
-        );
-        let json = setup.run(&[command, "--json"]).code(0).json();
-        assert_eq!(json[0]["tool"], "read", "{json}");
+        for arguments in [&[command][..], &[command, "--json"]] {
+            let json = setup.run(arguments).code(0).json();
+            assert_eq!(json[0]["tool"], "read", "{json}");
+        }
+        #[cfg(unix)]
+        if let Some(terminal) = Terminal::run(&setup.command(&[command])) {
+            let shown = terminal.shows("[exit 0]");
+            assert!(
+                shown.contains("web  ") && shown.contains(&format!("mcpzip {command} SERVER")),
+                "{shown}"
+            );
+        }
     }
-    let nothing = self::setup().run(&["approve"]).code(0).stdout;
-    assert!(
-        nothing.contains("nothing waits for a decision"),
-        "{nothing}"
-    );
+    let nothing = self::setup();
+    assert_eq!(nothing.run(&["approve"]).code(0).json(), json!([]));
+    #[cfg(unix)]
+    if let Some(terminal) = Terminal::run(&nothing.command(&["approve"])) {
+        terminal.shows("nothing waits for a decision");
+    }
     let _ = self::setup().run(&["approve", "--digest", "0123"]).code(2);
 }
 

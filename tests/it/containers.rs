@@ -44,6 +44,9 @@ fn an_address_that_other_machines_reach_needs_a_token_in_each_form() {
         let outcome = setup().run(&["serve", "--http", address]).code(1);
         assert!(outcome.stderr.contains("must show a token"), "{outcome}");
     }
+    // A slip in the address is one of the command line.
+    let outcome = setup().run(&["serve", "--http", "slip.invalid"]).code(2);
+    assert!(outcome.stderr.contains("cannot be resolved"), "{outcome}");
     let outcome = setup()
         .variable("MCPZIP_HTTP_ADDRESS", "0.0.0.0:0")
         .run(&["serve", "--http"])
@@ -160,7 +163,8 @@ fn healthcheck_tells_whether_http_is_served() {
         &["healthcheck", &address][..],
         &["healthcheck", "--ready", &address],
     ] {
-        let _ = setup.run(arguments).code(0);
+        let healthy = setup.run(arguments).code(0).json();
+        assert_eq!(healthy["status"], 200, "{healthy}");
     }
     let by_variable = setup.clone().variable("MCPZIP_HTTP_ADDRESS", &address);
     let healthy = by_variable.run(&["healthcheck", "--json"]).code(0).json();

@@ -179,9 +179,9 @@ fn what_cannot_be_an_entry_changes_nothing_and_says_why() {
             "for commands",
         ),
         (&["new", "-H", "A: 1", "--", "x"], 2, "for URLs"),
-        (&["new", "-e", "A", "--", "x"], 1, "--env NAME=VALUE"),
-        (&["new", "-H", "A=1", "https://a.example"], 1, "NAME: VALUE"),
-        (&["new", "ftp://a.example"], 1, "`url` must begin with"),
+        (&["new", "-e", "A", "--", "x"], 2, "--env NAME=VALUE"),
+        (&["new", "-H", "A=1", "https://a.example"], 2, "NAME: VALUE"),
+        (&["new", "ftp://a.example"], 2, "`url` must begin with"),
         (
             &["new", "--timeout", "soon", "--", "x"],
             1,
@@ -274,6 +274,19 @@ fn an_entry_that_replaces_another_one_keeps_its_restrictions() {
         told.json()["hints"].to_string().contains("a URL has none"),
         "{told}"
     );
+}
+
+#[test]
+fn a_removed_entry_names_the_restrictions_that_go_with_it() {
+    let setup = home(
+        r#"{"mcpServers": {"a": {"command": "x", "tools": {"deny": [
+            "rm"]}, "trust": "pin", "disabled": true}, "b": {"command": "x", "disabled": true}}}"#,
+    );
+    let removed = run(&setup, &["remove", "a"]).code(0);
+    let gone = r#"`tools` ({"deny": ["rm"]}) and `trust` ("pin") went with `a`"#;
+    assert!(removed.stderr.contains(gone), "{removed}");
+    let removed = run(&setup, &["remove", "b"]).code(0);
+    assert!(!removed.stderr.contains("went with"), "{removed}");
 }
 
 #[test]
@@ -394,7 +407,7 @@ fn a_secret_on_the_command_line_is_remarked_upon_and_never_repeated() {
                 "-H",
                 "Authorization: Bearer hunter2-secret",
             ],
-            "${keyring:NEW_AUTHORIZATION}",
+            "`mcpzip secret set NEW_AUTHORIZATION` with what follows `Bearer`, and use --header 'Authorization: Bearer ${keyring:NEW_AUTHORIZATION}'",
         ),
         (
             &["https://a.example/mcp?token=hunter2-secret"],

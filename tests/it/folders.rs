@@ -438,7 +438,7 @@ fn an_entry_of_a_folder_is_added_checked_and_explained() {
     assert!(shown.contains("(skills)"), "{shown}");
     let _ = setup
         .run(&["add", "bad", "--skills", "x", "--", "npx"])
-        .code(1);
+        .code(2);
     let gone = setup.entry("team", r#"{"skills":"./nowhere"}"#);
     let said = gone.run(&["servers", "team"]);
     let said = format!("{}{}", said.stdout, said.stderr);

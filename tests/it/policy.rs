@@ -522,7 +522,10 @@ fn under_pins_a_changed_tool_is_held_back_until_a_person_approves_it() {
         refused.stderr
     );
     // A pipe is no person.
+    let waiting = setup.run(&["approve"]).code(0).json();
+    assert_eq!(waiting[0]["tool"], "read", "{waiting}");
     let refused = setup.run_with_input(&["approve", "web"], "y\n").code(1);
+    assert_eq!(refused.json(), waiting);
     assert!(
         refused.stderr.contains("only a person at a terminal"),
         "{}",

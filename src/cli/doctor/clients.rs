@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::super::clients::NO_CLIENT;
 use super::super::printable::printable;
 use super::super::setup::Machine;
 use super::Examination;
@@ -39,7 +40,7 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
             .map(Client::title)
             .collect();
         let what = match installed.as_slice() {
-            [] => "no client was found on this machine".to_owned(),
+            [] => NO_CLIENT.to_owned(),
             installed => format!("installed: {}", installed.join(", ")),
         };
         examination.add(Finding::new(&kinds::CLIENT_NONE, "clients", what));

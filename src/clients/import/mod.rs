@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 
 use super::Item;
 use super::cache::read_source;
-use super::model::{Approval, Unmovable};
+use super::model::{Approval, Invocation, Unmovable};
 use super::model_key;
 use super::plan::{guarded_elsewhere, ruled};
 use super::reading;
@@ -505,6 +505,10 @@ impl DraftServer {
             },
             name: self.name.clone(),
             entry: self.entry.clone(),
+            written: match &self.entry {
+                Ok(entry) => entry.target.invocation(),
+                Err(_) => Invocation::Unknown,
+            },
             is_mcpzip: false,
             approval: Approval::Given,
         }

@@ -57,6 +57,30 @@ pub(crate) enum Target {
     },
 }
 
+/// The command line or URL of a server, by which the policies of clients know it.
+#[derive(Debug, Clone, PartialEq)]
+pub(in crate::clients) enum Invocation {
+    /// The words of a command line.
+    Command(Vec<Node>),
+    /// A URL.
+    Url(String),
+    /// Neither, or a form that is not known.
+    Unknown,
+}
+
+impl Target {
+    /// The command line or URL of the converted entry.
+    pub(in crate::clients) fn invocation(&self) -> Invocation {
+        match self {
+            Self::Local { command, args, .. } => {
+                let words = [command].into_iter().chain(args);
+                Invocation::Command(words.map(Node::text).collect())
+            }
+            Self::Remote { url, .. } => Invocation::Url(url.clone()),
+        }
+    }
+}
+
 /// A part of an entry that decides which tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolRule {

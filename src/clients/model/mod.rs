@@ -9,8 +9,8 @@ mod unmovable;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-pub(super) use entry::ToolRule;
 pub(crate) use entry::{Entry, Target};
+pub(super) use entry::{Invocation, ToolRule};
 pub(crate) use item::{Item, Known, Verdict};
 pub(in crate::clients) use rule::Reach;
 pub(crate) use rule::{Carried, Rule, RuleKind};
@@ -49,6 +49,8 @@ pub(crate) struct Found {
     pub name: String,
     /// Its entry, or the reason why it must stay.
     pub entry: Result<Entry, Unmovable>,
+    /// Its command line or URL as the file has it, before it was converted.
+    pub(in crate::clients) written: Invocation,
     /// Whether it is `mcpzip`.
     pub is_mcpzip: bool,
     /// The user's decision about it, if it is a project's server.

@@ -73,4 +73,7 @@ pub(crate) enum Unmovable {
     /// The settings in this file allow others only.
     #[error("is blocked: `allowedMcpServers` in {} does not have it", .0.display())]
     NotAllowed(PathBuf),
+    /// An administrator's file of Codex has others only.
+    #[error("is blocked: `mcp_servers` in {} has no entry with its name and its command or URL", .0.display())]
+    NotRequired(PathBuf),
 }

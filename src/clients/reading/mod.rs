@@ -8,7 +8,7 @@ mod url;
 
 use std::path::{Path, is_separator};
 
-use super::model::{Entry, Target, ToolRule, Unmovable};
+use super::model::{Entry, Invocation, Target, ToolRule, Unmovable};
 use super::references::{Role, translate};
 use super::remote::Outcome;
 use super::text::is_mark;
@@ -125,6 +125,24 @@ pub(super) fn read(
         tool_rules,
         left_behind: reader.left_behind(),
     })
+}
+
+/// The command line or URL of an entry, as written.
+pub(super) fn written(client: Client, entry: &Node) -> Invocation {
+    let reader = Reader {
+        client,
+        entry,
+        project: None,
+    };
+    match (reader.command(), reader.url()) {
+        (Ok(Some((command, first))), Ok(None)) => {
+            let rest = first.into_iter().chain(reader.arguments());
+            let words = [Node::text(command)].into_iter().chain(rest.cloned());
+            Invocation::Command(words.collect())
+        }
+        (Ok(None), Ok(Some((_, url)))) => Invocation::Url(url.to_owned()),
+        _ => Invocation::Unknown,
+    }
 }
 
 /// An entry that a client lays over another one of the same name.
@@ -299,15 +317,22 @@ impl<'e> Reader<'e> {
         Ok(Some((key, url)))
     }
 
-    fn local(&self, command: &str, first: Vec<&Node>) -> Result<Target, Unmovable> {
-        let inner = self
-            .entry
-            .get("command")
+    /// The map with the arguments and variables.
+    fn inner(&self) -> &'e Node {
+        let inner = self.entry.get("command");
+        inner
             .filter(|node| matches!(node, Node::Map(_)))
-            .unwrap_or(self.entry);
-        let listed = first
-            .into_iter()
-            .chain(inner.get("args").map(Node::items).unwrap_or_default());
+            .unwrap_or(self.entry)
+    }
+
+    fn arguments(&self) -> &'e [Node] {
+        let args = self.inner().get("args");
+        args.map(Node::items).unwrap_or_default()
+    }
+
+    fn local(&self, command: &str, first: Vec<&Node>) -> Result<Target, Unmovable> {
+        let inner = self.inner();
+        let listed = first.into_iter().chain(self.arguments());
         let args = listed.map(|arg| match arg {
             Node::Text(text) => self.text(text, Role::Command),
             Node::Number(number) => Ok(number.clone()),

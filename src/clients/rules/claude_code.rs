@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::super::cache::FileCache;
-use super::super::fixed::{ALLOWED, plugins, policy};
+use super::super::fixed::{ALLOWED, installed_plugins, plugins, policy};
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
@@ -118,6 +118,20 @@ fn plugin_hooks(
     sources: &mut Vec<Source>,
     rules: &mut Vec<Rule>,
 ) {
+    let installed = installed_plugins(around);
+    let list = RuleFile {
+        path: &installed,
+        project: None,
+        servers,
+    };
+    // The hooks of those that a list which is not understood names are not known.
+    if let Some(node) = list.open(Syntax::Json, cache, rules) {
+        let named = list.members(&node, &["plugins"], rules).into_iter();
+        let mut copies = named.flat_map(|(_, copies)| items(copies));
+        if copies.any(|copy| copy.get("installPath").and_then(Node::as_text).is_none()) {
+            list.unclear("plugins", rules);
+        }
+    }
     for (_, directory) in plugins(around, cache) {
         for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
             let path = directory.join(file);
@@ -199,8 +213,7 @@ fn policies(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
     let Some(project) = file.project else { return };
     let for_all = file.servers.iter();
     for found in for_all.filter(|found| found.location.project.is_none()) {
-        let Ok(entry) = &found.entry else { continue };
-        if let Some(key) = policy(node, &found.name, entry, false) {
+        if let Some(key) = policy(node, found, false) {
             let text = node.get(key).map(Node::to_json).unwrap_or_default();
             let source = file.source_rule(key, text, RuleKind::Deny);
             let source = source.permitting(key == ALLOWED);
@@ -504,6 +517,7 @@ mod tests {
             environment: crate::config::Environment::default(),
             directory: None,
             managed: Some(home.to_owned()),
+            codex_managed: None,
             claude_config: None,
         };
         Survey::of(&[Client::ClaudeCode], &around)

@@ -71,7 +71,7 @@ pub(super) fn find(
 
 /// The content of an existing list, which is not an object as that of other files.
 fn read(path: &Path, cache: &FileCache) -> Result<Node, String> {
-    let text = cache.text(path).map_err(|error| error.to_string())?;
+    let text = cache.text(path).map_err(|error| error.predicate())?;
     let text = text.ok_or("cannot be read")?;
     let value: serde_json::Value =
         serde_json::from_str(&text).map_err(|error| format!("is not JSON: {error}"))?;

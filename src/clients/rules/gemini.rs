@@ -157,7 +157,7 @@ pub(super) fn find(
         .collect();
     directories.extend(projects);
     let mut policies = Vec::new();
-    for (directory, project) in directories {
+    for (place, (directory, project)) in directories.into_iter().enumerate() {
         let named = [directory.clone()]
             .into_iter()
             .filter(|path| path.is_file());
@@ -168,11 +168,11 @@ pub(super) fn find(
                 servers,
             };
             let node = file.open(Syntax::Toml, cache, rules);
-            policies.extend(node.map(|node| (path, project.clone(), node)));
+            policies.extend(node.map(|node| (path, project.clone(), place, node)));
         }
     }
     let permits_mcpzip = policies.iter().any(|(.., node)| permits_mcpzip(node));
-    for (path, project, node) in &policies {
+    for (path, project, place, node) in &policies {
         let file = RuleFile {
             path,
             project: project.as_deref(),
@@ -180,7 +180,12 @@ pub(super) fn find(
         };
         for section in ["rule", "safety_checker"] {
             for rule in node.get(section).map(items).unwrap_or_default() {
-                read(section, rule, permits_mcpzip, &file, rules);
+                // Those of another place are all above or all below these.
+                let nearby = policies.iter().filter(|(_, _, other, _)| other == place);
+                let nearby =
+                    nearby.flat_map(|(.., node)| node.get("rule").map(items).unwrap_or_default());
+                let nearby: Vec<&Node> = nearby.filter(|other| outranks(other, rule)).collect();
+                read(section, (rule, &nearby), permits_mcpzip, &file, rules);
             }
         }
     }
@@ -287,9 +292,10 @@ fn is_named(rule: &Node) -> bool {
     !names.is_empty() && names.iter().all(is_plain)
 }
 
+/// Reads a rule; the rules in `above` apply before it.
 fn read(
     section: &str,
-    rule: &Node,
+    (rule, above): (&Node, &[&Node]),
     permits_mcpzip: bool,
     file: &RuleFile<'_>,
     rules: &mut Vec<Rule>,
@@ -320,18 +326,52 @@ fn read(
         }
         // A rule about all tools also applies to mcpzip's three tools.
         let is_about_all = !permits_mcpzip && tools == ["*"] && self::tools(rule, "\u{1}") == ["*"];
+        let freed = || {
+            above
+                .iter()
+                .flat_map(|above| plain_tools(above, &found.name))
+        };
         let carried = match kind {
             RuleKind::Allow => Carried::Needless,
             RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,
             _ if is_conditional => {
                 Carried::Lost("looks at parameters or claims, which are not carried over")
             }
+            RuleKind::Deny if freed().any(|tool| tool == "*" || tools == [tool.as_str()]) => {
+                continue;
+            }
             RuleKind::Ask => Carried::Ask(tools),
+            _ if tools == ["*"] && freed().next().is_some() => Carried::Only(freed().collect()),
             _ => Carried::Deny(tools),
         };
         let source = source.clone().named(is_named(rule));
         rules.push(source.about(found, carried));
     }
+}
+
+/// Whether a rule lets tools be used, in every mode and with any parameters, and its priority is above that of `rule`.
+fn outranks(above: &Node, rule: &Node) -> bool {
+    const KNOWN: [&str; 4] = ["toolName", "mcpName", "decision", "priority"];
+    let priority = |rule: &Node| match rule.get("priority")? {
+        Node::Number(number) => number.parse::<f64>().ok(),
+        _ => None,
+    };
+    let is_open = matches!(
+        above.get("decision").and_then(Node::as_text),
+        Some("allow" | "ask_user")
+    );
+    let mut members = above.members().into_iter();
+    let both = priority(above).zip(priority(rule));
+    is_open
+        && members.all(|(key, _)| KNOWN.contains(&key))
+        && both.is_some_and(|(above, below)| above > below)
+}
+
+/// The tools of `server` that a rule names, without patterns, or `*` for all.
+fn plain_tools(rule: &Node, server: &str) -> Vec<String> {
+    let mut tools = tools(rule, server);
+    tools.retain(|tool| tool == "*" || !tool.contains(['*', '?', '@']));
+    tools
 }
 
 /// The tools of `server` that a rule concerns, as patterns.

@@ -35,7 +35,8 @@ pub(super) fn find(
             project: project.as_deref(),
             servers,
         };
-        let is_program = path.extension().is_none() && path.is_file();
+        // The others have files of settings, of any name.
+        let is_program = client == Client::Cline && path.is_file();
         if is_program {
             add(client, &file, "hooks", &Node::Null, rules);
         }
@@ -135,7 +136,11 @@ fn of_user(client: Client, around: &Surroundings) -> Vec<PathBuf> {
     match client {
         Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
         Client::Windsurf => vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
-        Client::Codex => vec![user.clone(), sibling("hooks.json")],
+        Client::Codex => {
+            let required = around.codex_requirements();
+            let own = [user.clone(), sibling("hooks.json")];
+            own.into_iter().chain(required).collect()
+        }
         Client::GeminiCli => {
             let [settings, _] = around.gemini_system_files();
             vec![user.clone(), settings]

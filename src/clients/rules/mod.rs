@@ -21,10 +21,8 @@ mod vs_code;
 
 use std::path::{Path, PathBuf};
 
-use regex::Regex;
-
 use super::cache::FileCache;
-use super::fixed::ALLOWED;
+use super::fixed::{ALLOWED, REQUIRED};
 use super::listed::files;
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::servers::SERVERS;
@@ -34,12 +32,13 @@ pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
 };
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
-pub(super) use others::is_hidden_at_cursor;
+pub(super) use others::{is_hidden_at_cursor, zed_permits};
 pub(super) use projects::in_projects;
 pub(super) use rights::Rights;
 pub(super) use vs_code::refused_access;
 
-/// The reason why a hook cannot be carried over.
+/// The reason why a hook cannot be carried over. That holds for a hook on all tools, too: it also runs for `execute_tool`,
+/// but one that refuses a tool by its name would let that tool through, and no one can tell it from one that only logs.
 const HOOK_SEES_EXECUTE_TOOL: &str =
     "a hook sees `execute_tool` now, with the tool's name in its input";
 
@@ -199,35 +198,22 @@ pub(super) fn elsewhere(
         let policy = match fixed::blocked(&there, around, cache, None) {
             Some(Unmovable::Denied(path)) => (path, "deniedMcpServers", "it denies the server"),
             Some(Unmovable::NotAllowed(path)) => (path, ALLOWED, "it does not have the server"),
+            Some(Unmovable::NotRequired(path)) => (path, REQUIRED, "it does not have the server"),
             _ => continue,
         };
         let (path, key, text) = policy;
         let source = SourceRule::new(&path, key, text, RuleKind::Deny);
-        let source = source.permitting(key == ALLOWED);
+        let source = source.permitting(key == ALLOWED || key == REQUIRED);
         rules.push(source.about(found, Carried::Deny(vec!["*".to_owned()])));
     }
     rules.retain(|rule| {
         let is_guard = !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools);
-        is_guard && rule.carried != Carried::Needless && !still_runs(rule)
+        is_guard && rule.carried != Carried::Needless
     });
     for rule in &mut rules {
         rule.client = client;
     }
     rules
-}
-
-/// Whether a hook also runs before the calls of mcpzip's own tools.
-fn still_runs(rule: &Rule) -> bool {
-    let matcher = rule.text.trim();
-    let own = [
-        "mcp__mcpzip__execute_tool",
-        "mcp_mcpzip_execute_tool",
-        "MCP:execute_tool",
-        "@mcpzip/execute_tool",
-    ];
-    let fits = |matcher: &Regex| own.iter().any(|tool| matcher.is_match(tool));
-    rule.kind == RuleKind::Hook
-        && (matches!(matcher, "" | "*") || Regex::new(matcher).is_ok_and(|matcher| fits(&matcher)))
 }
 
 /// Adds the rules of `client` about `servers`.
@@ -300,7 +286,7 @@ impl RuleFile<'_> {
     fn text(&self, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<String> {
         let text = cache.text(self.path);
         text.unwrap_or_else(|problem| {
-            self.unread(problem.to_string(), rules);
+            self.unread(problem.predicate(), rules);
             None
         })
     }

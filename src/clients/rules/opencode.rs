@@ -204,7 +204,7 @@ fn about(
             !permits_mcpzip && is_about_all(line.pattern, |server| format!("{server}_"));
         let freed: Vec<String> = lines[at + 1..]
             .iter()
-            .filter(|later| is_allowed(later.value))
+            .filter(|later| is_allowed(later.value) || later.value.as_text() == Some("ask"))
             .flat_map(|later| later.tools.clone())
             .collect();
         let (kind, carried) = match line.value {

@@ -5,6 +5,7 @@ use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
+use super::projects::off;
 use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, files, items, plain_by_character};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
@@ -75,7 +76,6 @@ pub(super) fn zed(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let keys = ["agent", "tool_permissions", "tools"];
     let user = Client::Zed.user_location(around);
     let projects = survey.projects.iter();
     let projects = projects.filter_map(|directory| Client::Zed.project_location(directory));
@@ -97,7 +97,9 @@ pub(super) fn zed(
                 file.unclear(&format!("{part}.agent"), rules);
             }
         }
-        for (name, value) in file.members(node, &keys, rules) {
+        let permitted = file.members(node, &["agent", "tool_permissions", "tools"], rules);
+        zed_default(node, &permitted, &file, rules);
+        for (name, value) in permitted {
             let (kind, known) = zed_permission(value);
             let source = file.source_rule(
                 format!("agent.tool_permissions.tools.{name}"),
@@ -123,6 +125,33 @@ pub(super) fn zed(
             }
         }
     }
+}
+
+/// Adds the rule of a default that refuses tools: it holds for every tool without a default of its own, of which `tools` has the
+/// settings.
+fn zed_default(node: &Node, tools: &[(&str, &Node)], file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
+    let keys = ["agent", "tool_permissions", "default"];
+    let Some(default) = file.at(node, &keys, rules).filter(|it| !zed_permits(it)) else {
+        return;
+    };
+    let source = file.source_rule(keys.join("."), default.to_json(), RuleKind::Deny);
+    for found in file.servers.iter().filter(|found| source.reaches(found)) {
+        let prefix = format!("mcp:{}:", found.name);
+        let own = tools
+            .iter()
+            .filter(|(_, own)| own.get("default").is_some_and(zed_permits));
+        let own = own.filter_map(|(name, _)| name.strip_prefix(&prefix));
+        let carried = match file.project {
+            Some(_) => off(file),
+            None => Carried::Only(own.map(str::to_owned).collect()),
+        };
+        rules.push(source.clone().about(found, carried));
+    }
+}
+
+/// Whether a default of Zed lets it use tools.
+pub(in super::super) fn zed_permits(default: &Node) -> bool {
+    matches!(default.as_text(), Some("allow" | "confirm"))
 }
 
 /// The kind of a permission of Zed, and the outcome if it cannot be carried over.
@@ -180,8 +209,11 @@ pub(super) fn cursor(
                 let text = item.as_text().map_or_else(|| item.to_json(), str::to_owned);
                 let source = file.source_rule(format!("permissions.{key}"), &text, kind);
                 let is_known = matches!(key, "allow" | "ask" | "deny");
-                for found in servers.iter().filter(|found| source.reaches(found)) {
-                    if let Some(carried) = cursor_rule(&text, kind, &found.name, is_known) {
+                // In its project, such a denial also keeps Cursor from mcpzip's tools, and so it goes on to hold.
+                let holds = key == "deny" && project.is_some() && denies_all(&text);
+                let about = servers.iter().filter(|found| source.reaches(found));
+                for found in about.filter(|_| !holds) {
+                    if let Some(carried) = cursor_rule(&source, &found.name, is_known) {
                         let pattern = cursor_pattern(&text);
                         let is_named = pattern.is_some_and(|(server, _)| server == found.name);
                         rules.push(source.clone().named(is_named).about(found, carried));
@@ -205,6 +237,12 @@ fn hides((server, tool): (&str, &str), name: &str) -> bool {
     fits(server, name) && META_TOOLS.iter().any(|own| fits(tool, own))
 }
 
+/// Whether a denial is about every tool of every server.
+fn denies_all(text: &str) -> bool {
+    // No server and no tool has this name.
+    cursor_pattern(text).is_some_and(|(server, tool)| fits(server, "\u{1}") && fits(tool, "\u{1}"))
+}
+
 /// The server and the tool in a permission of Cursor. `None` if it is not understood.
 fn cursor_pattern(text: &str) -> Option<(&str, &str)> {
     let is_plain = |part: &str| {
@@ -218,14 +256,16 @@ fn cursor_pattern(text: &str) -> Option<(&str, &str)> {
 
 /// The outcome of a rule of Cursor for `server`. `None` if the rule does not concern it. A deny or ask rule that is not
 /// understood may concern every server.
-fn cursor_rule(text: &str, kind: RuleKind, server: &str, is_known: bool) -> Option<Carried> {
+fn cursor_rule(source: &SourceRule, server: &str, is_known: bool) -> Option<Carried> {
+    let (text, kind) = (source.text.as_str(), source.kind);
+    let is_of_user = source.project.is_none();
     match (cursor_pattern(text).filter(|_| is_known), kind) {
         (Some((pattern, tool)), RuleKind::Allow) => {
             let is_about = fits(pattern, server) && (pattern != "*" || tool != "*");
             is_about.then_some(Carried::Needless)
         }
         (None, RuleKind::Allow) => None,
-        (Some(pattern), RuleKind::Deny) if hides(pattern, NAME) => {
+        (Some(pattern), RuleKind::Deny) if is_of_user && hides(pattern, NAME) => {
             Some(Carried::Lost("would keep Cursor from mcpzip's own tools"))
         }
         (Some((pattern, tool)), _) => fits(pattern, server).then(|| {

@@ -81,12 +81,14 @@ pub(in super::super) fn in_projects(
             };
             let entries = node.at(&location.container).map(Node::members);
             for (name, entry) in entries.unwrap_or_default() {
+                let written = reading::written(*client, entry);
                 let entry = reading::read(*client, entry, location.project.as_deref());
                 let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
                 if !has_switches && !is_mcpzip {
                     continue;
                 }
                 all.push(Found {
+                    written,
                     is_mcpzip,
                     location: location.clone(),
                     name: name.to_owned(),

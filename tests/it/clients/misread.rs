@@ -314,6 +314,40 @@ const RULES: &[Row] = &[
         "rule = [\"mcp_gh_rm\"]\n",
         "stays",
     ),
+    // The rule with the highest priority applies; one that is limited frees nothing.
+    (
+        "gemini-cli",
+        GH,
+        GEMINI,
+        "[[rule]]\nmcpName = \"gh\"\ndecision = \"deny\"\npriority = 1\n\n\
+         [[rule]]\nmcpName = \"gh\"\ntoolName = \"read\"\ndecision = \"allow\"\npriority = 100\n\n\
+         [[rule]]\nmcpName = \"gh\"\ntoolName = \"push\"\ndecision = \"ask_user\"\npriority = 100\n\n\
+         [[rule]]\nmcpName = \"gh\"\ntoolName = \"rm\"\ndecision = \"allow\"\npriority = 100\nmodes = [\"yolo\"]\n",
+        r#"{"allow": ["push", "read"], "ask": ["push"]}"#,
+    ),
+    (
+        "gemini-cli",
+        GH,
+        GEMINI,
+        "[[rule]]\nmcpName = \"gh\"\ndecision = \"deny\"\npriority = 100\n\n\
+         [[rule]]\nmcpName = \"gh\"\ntoolName = \"read\"\ndecision = \"allow\"\npriority = 1\n",
+        r#"{"deny": ["*"]}"#,
+    ),
+    (
+        "gemini-cli",
+        GH,
+        GEMINI,
+        "[[rule]]\nmcpName = \"gh\"\ntoolName = [\"rm\"]\ndecision = \"deny\"\npriority = 1\n\n\
+         [[rule]]\ntoolName = \"mcp_gh_*\"\ndecision = \"allow\"\npriority = 100\n",
+        "null",
+    ),
+    (
+        "opencode",
+        r#"{"mcp": {"gh": {"type": "local", "command": ["x"]}}, "permission": {"gh_*": "deny", "gh_push": "ask"}}"#,
+        "",
+        "",
+        r#"{"allow": ["push"], "ask": ["push"]}"#,
+    ),
     (
         "gemini-cli",
         GH,

@@ -1,6 +1,7 @@
 //! Servers of other programs: taken over, connected, and everything given back to the byte.
 
 mod approval;
+mod as_applied;
 mod astray;
 pub(crate) mod case;
 mod connect;

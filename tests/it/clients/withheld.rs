@@ -125,22 +125,30 @@ fn a_server_that_a_list_of_another_client_withholds_stays() {
 }
 
 #[test]
-fn a_hook_that_also_sees_mcpzips_own_tools_keeps_no_server_of_another_client() {
-    let machine = Machine::new();
-    machine.put(
-        user_file("claude-code"),
-        r#"{"mcpServers": {"mcpzip": {"command": "mcpzip", "args": ["serve"]}}}"#,
-    );
-    machine.put(
-        user_file("cursor"),
-        r#"{"mcpServers": {"mem": {"command": "mem-mcp"}}}"#,
-    );
-    machine.put(
-        ".claude/settings.json",
-        r#"{"hooks": {"PreToolUse": [{"matcher": "*", "hooks": []}, {"matcher": "mcp__.*", "hooks": []}]}}"#,
-    );
-    let report = machine.migrate(&[]);
-    assert_eq!(verdict(&report, "mem").0, "moves", "{report:#}");
+fn a_hook_on_everything_keeps_the_servers_of_all_clients() {
+    // It runs before `execute_tool`, too, but may refuse by the name of a tool.
+    for matcher in ["*", "", "mcp__.*", "tool|mcp__mem__rm"] {
+        let machine = Machine::new();
+        machine.put(
+            user_file("claude-code"),
+            r#"{"mcpServers": {"mcpzip": {"command": "mcpzip", "args": ["serve"]}}}"#,
+        );
+        machine.put(
+            user_file("cursor"),
+            r#"{"mcpServers": {"mem": {"command": "mem-mcp"}}}"#,
+        );
+        machine.put(
+            ".claude/settings.json",
+            &json!({ "hooks": { "PreToolUse": [{ "matcher": matcher, "hooks": [] }] } })
+                .to_string(),
+        );
+        let report = machine.migrate(&[]);
+        let (said, why) = verdict(&report, "mem");
+        assert!(
+            said == "stays" && why.contains("Claude Code could call it"),
+            "{matcher}: {said} {why}"
+        );
+    }
 }
 
 #[test]
