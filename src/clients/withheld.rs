@@ -315,7 +315,12 @@ pub(super) fn becomes_limit(rule: &Rule) -> bool {
 
 /// Whether its client, if it does not run mcpzip yet, rather keeps its own servers: the rule is about most servers of others.
 fn yields(rule: &Rule) -> bool {
-    rule.reach == Reach::Others || rule.is_unknown() || matches!(rule.carried, Carried::Only(_))
+    let is_about_most = match rule.reach {
+        Reach::Others => true,
+        Reach::Pattern => rule.is_blocking(),
+        Reach::Name | Reach::Switch => false,
+    };
+    is_about_most || rule.is_unknown() || matches!(rule.carried, Carried::Only(_))
 }
 
 fn withholds_all(rule: &Rule) -> bool {

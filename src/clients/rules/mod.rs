@@ -22,7 +22,7 @@ mod vs_code;
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::fixed::ALLOWED;
+use super::fixed::{ALLOWED, REQUIRED};
 use super::listed::files;
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::servers::SERVERS;
@@ -198,14 +198,12 @@ pub(super) fn elsewhere(
         let policy = match fixed::blocked(&there, around, cache, None) {
             Some(Unmovable::Denied(path)) => (path, "deniedMcpServers", "it denies the server"),
             Some(Unmovable::NotAllowed(path)) => (path, ALLOWED, "it does not have the server"),
-            Some(Unmovable::NotRequired(path)) => {
-                (path, fixed::REQUIRED, "it does not have the server")
-            }
+            Some(Unmovable::NotRequired(path)) => (path, REQUIRED, "it does not have the server"),
             _ => continue,
         };
         let (path, key, text) = policy;
         let source = SourceRule::new(&path, key, text, RuleKind::Deny);
-        let source = source.permitting(matches!(key, ALLOWED | fixed::REQUIRED));
+        let source = source.permitting(key == ALLOWED || key == REQUIRED);
         rules.push(source.about(found, Carried::Deny(vec!["*".to_owned()])));
     }
     rules.retain(|rule| {

@@ -85,6 +85,22 @@ fn init_does_not_connect_a_client_whose_list_keeps_the_others_servers_out() {
 }
 
 #[test]
+fn init_does_not_connect_a_client_whose_hook_is_about_the_others_servers() {
+    let claude = user_file("claude-code");
+    let settings = r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__.*__rm", "hooks": []}]}}"#;
+    let machine = machine(&[(claude, "{}"), (SETTINGS, settings)]);
+    let init = ["init", "--yes", "--no-test", "--json"];
+    let report = machine.run(&init).code(0).json();
+    assert_eq!(verdict(&report["plan"], "mem").0, "moves", "{report:#}");
+    let warnings = report["plan"]["warnings"].to_string();
+    assert!(
+        warnings.contains("Claude Code is not connected: Claude Code could call `mem`"),
+        "{warnings}"
+    );
+    assert_eq!(machine.read(claude), "{}");
+}
+
+#[test]
 fn init_compares_rules_with_the_configuration_that_it_makes() {
     let settings = r#"{"permissions": {"deny": ["mcp__git__push"]}}"#;
     let machine = machine(&[(user_file("claude-code"), "{}"), (SETTINGS, settings)]);
