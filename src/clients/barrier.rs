@@ -99,7 +99,7 @@ pub(crate) fn barrier(
             let path = location.path.with_file_name("settings.json");
             let (key, value) = refused_access(&cache.json(&path)?)?;
             Some(format!(
-                "`{key}` in {} is {value}, with which VS Code does not start it",
+                "`{key}` in {} is {value}, so VS Code does not start mcpzip",
                 path.display()
             ))
         }

@@ -64,7 +64,7 @@ pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
     if let Some(database) = &database {
         draft.notes.push(format!(
             "`{}` has the decisions about single tools (blocked, approved, changed), and mcpzip does not read it: each server comes over with \
-             `\"trust\": \"quarantine\"`, so that its tools wait for `mcpzip approve NAME`. Tools that were blocked there belong into `tools.deny` of its entry",
+             `\"trust\": \"quarantine\"`, so that its tools wait for `mcpzip approve NAME`. Tools that were blocked there belong in `tools.deny` of its entry",
             database.display()
         ));
     }
