@@ -924,7 +924,7 @@ fn a_client_connected_before_there_is_a_configuration_is_a_thing_to_say() {
 #[cfg(not(feature = "tray"))]
 #[test]
 fn a_build_without_the_tray_says_so_and_how_to_get_one() {
-    let outcome = Setup::new().run(&["tray"]).code(1);
+    let outcome = Setup::new().run(&["tray", "--json"]).code(1);
     let message = error(&outcome)["message"].to_string();
     assert!(message.contains("`mcpzip ui`"), "{message}");
     assert_eq!(
