@@ -19,7 +19,7 @@ fn is_mapped(size: usize, alignment: usize) -> bool {
     size >= MAPPED_FROM as usize && alignment <= ALIGNMENT
 }
 
-// SAFETY: a mapping is as large as asked for and page-aligned, belongs to nobody else, and begins as zeros. Whether a block is a
+// SAFETY: a mapping is as large as asked for and page-aligned, has no other owner, and begins as zeros. Whether a block is a
 // mapping follows from its layout, which the caller repeats for `dealloc` and `realloc`. Everything else goes to `S`.
 unsafe impl<S: GlobalAlloc> GlobalAlloc for LargeMapped<S> {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
@@ -40,7 +40,7 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for LargeMapped<S> {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match is_mapped(layout.size(), layout.align()) {
-            // SAFETY: `block` is a mapping of this size, which nobody uses any more.
+            // SAFETY: `block` is a mapping of this size, which is no longer used.
             true => drop(unsafe { libc::munmap(block.cast(), layout.size()) }),
             // SAFETY: the caller's.
             false => unsafe { self.0.dealloc(block, layout) },
