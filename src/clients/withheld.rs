@@ -150,15 +150,16 @@ impl Withheld {
         }
         let moving = moving.iter().copied().map(|other| {
             let title = other.location.client.title();
-            (other, format!("`{}` of {title}", other.name))
+            (other, format!("`{}` of {title}", other.name), false)
         });
         let configured = self.configured.iter();
-        let configured = configured.map(|other| (other, format!("`{}`", other.name)));
-        let mut others = moving.chain(configured).filter(|(other, _)| is_on(other));
-        others.find_map(|(other, what)| {
+        let configured = configured.map(|other| (other, format!("`{}`", other.name), true));
+        let mut others = moving.chain(configured).filter(|(other, ..)| is_on(other));
+        others.find_map(|(other, what, is_configured)| {
             let mut rules = self.about(client, other);
-            let is_apart = |rule: &&Rule| is_kept_apart(rule) && rule.reach != Reach::Switch;
-            let rule = rules.find(is_apart)?;
+            // A server of another client stays there if this one has it switched off, so only one of mcpzip's comes with it.
+            let counts = |rule: &Rule| is_configured || rule.reach != Reach::Switch;
+            let rule = rules.find(|rule| is_kept_apart(rule) && counts(rule))?;
             let title = client.title();
             Some(Reason::of(title, (&what, &other.name), rule, true))
         })

@@ -292,10 +292,13 @@ fn a_server_that_is_switched_off_in_a_client_is_not_opened_to_it_by_another_one(
         let report = machine.migrate(&["--client", "cursor"]);
         assert_eq!(verdict(&report, "mem").0, "moves", "{own}: {report:#}");
     }
-    // Those that mcpzip has do not keep the client's own servers there.
+    // One that mcpzip has keeps the client away from it.
     let machine = machine(&[(windsurf, &json!({ "mcpServers": { "a": off } }).to_string())]);
     machine.setup().save_text(MEM);
     let report = machine.migrate(&["--client", "windsurf"]);
+    assert_stays(&report, "a", &["Windsurf could call `mem` through mcpzip"]);
+    assert!(!machine.read(windsurf).contains("mcpzip"), "{report:#}");
+    let report = machine.migrate(&["--client", "windsurf", "--drop-rules"]);
     assert_eq!(verdict(&report, "a").0, "moves", "{report:#}");
     let warnings = report["warnings"].to_string();
     assert!(
