@@ -76,6 +76,7 @@ impl Selection {
 fn list(is_approval: bool, app: &App, output: &Output) {
     let inventory = &app.proxy().inventory;
     let config = app.proxy().unscoped().config();
+    let neighbours = crate::proxy::neighbours(&app.proxy().unscoped().snapshot());
     let (mut rows, mut shown) = (Vec::new(), Vec::new());
     for server in config.servers.keys() {
         let pending = inventory.pending(server);
@@ -88,7 +89,7 @@ fn list(is_approval: bool, app: &App, output: &Output) {
         } else if pending.is_empty() {
             continue;
         } else {
-            shown.extend(json_of(server, &pending));
+            shown.extend(json_of(server, &pending, &neighbours));
             crate::proxy::counted(counted(&pending), "difference")
         };
         rows.push((server, what));
@@ -168,10 +169,11 @@ pub(super) async fn run(
             "the differences are not those of this digest any more: run the command without `--digest` to look at them",
         ));
     }
+    let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
     if output.is_json() {
         let differences = all
             .iter()
-            .flat_map(|(server, pending)| json_of(server, pending));
+            .flat_map(|(server, pending)| json_of(server, pending, &neighbours));
         let shown: Vec<Value> = added.into_iter().chain(differences).collect();
         output.json(&shown);
         // A pipe only shows them.
@@ -184,7 +186,6 @@ pub(super) async fn run(
         output.line(nothing_waits(is_approval));
         return Ok(());
     }
-    let neighbours = crate::proxy::neighbours(&proxy.unscoped().snapshot());
     for ((server, pending), digest) in all.iter().zip(&digests) {
         show(server, pending, &neighbours, &config, output);
         output.line(faint(format!("digest: {digest}")));
@@ -436,18 +437,29 @@ async fn pending_of(
     Ok(pending)
 }
 
-fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
+fn json_of(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours) -> Vec<Value> {
+    let found = |findings: Vec<scan::Finding>| -> Vec<Value> {
+        let findings = findings.into_iter();
+        findings
+            .map(|it| json!({ "kind": it.kind.to_string(), "text": it.part }))
+            .collect()
+    };
+    let in_text = |text: &Option<String>| {
+        let findings = text.as_deref().map(scan::instructions);
+        found(findings.unwrap_or_default())
+    };
     let tools = pending.tools.iter().map(|(name, change)| {
         let from = match &change.kind {
             ChangeKind::Renamed { from } => Some(from),
             _ => None,
         };
         json!({ "server": server.as_str(), "tool": name, "change": change.kind.word(), "from": from,
-            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected })
+            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected,
+            "findings": found(tool_findings(server, change, neighbours)) })
     });
     let instructions = pending.instructions.iter().map(|change| {
         json!({ "server": server.as_str(), "change": "instructions", "before": change.before,
-            "after": change.after, "digest": change.now })
+            "after": change.after, "digest": change.now, "findings": in_text(&change.after) })
     });
     let features = pending.features.iter().map(|change| {
         json!({ "server": server.as_str(), "change": "prompts_and_resources", "after": change.after,
@@ -455,7 +467,8 @@ fn json_of(server: &ServerName, pending: &Pending) -> Vec<Value> {
     });
     let entries = pending.entries.iter().map(|(label, change)| {
         json!({ "server": server.as_str(), "entry": label, "change": change.kind.word(),
-            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected })
+            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected,
+            "findings": in_text(&change.after) })
     });
     let texts = instructions.chain(features);
     let mut shown: Vec<Value> = tools.chain(entries).chain(texts).collect();
@@ -521,13 +534,7 @@ fn show(
         if let Some(entry) = config.servers.get(server) {
             show_files(&entry.transport, now, output);
         }
-        let findings = now.map(|json| {
-            let (definition, unreadable) = scan::read(json);
-            let shadowed = neighbours.shadowed(server.as_str(), &definition);
-            let findings = unreadable.into_iter().chain(scan::tool(&definition));
-            findings.chain(shadowed).collect()
-        });
-        show_findings(findings, output);
+        show_findings(Some(tool_findings(server, change, neighbours)), output);
     }
     for (label, change) in &pending.entries {
         output.line(format!(
@@ -551,6 +558,21 @@ fn show(
         output.line(format!("prompts and resources of {}", strong(server)));
         output.verbatim(whole(json, "new:"));
     }
+}
+
+/// Everything that the scanner finds in the new definition of a tool.
+fn tool_findings(
+    server: &ServerName,
+    change: &Change,
+    neighbours: &scan::Neighbours,
+) -> Vec<scan::Finding> {
+    let Some(json) = change.after.as_deref() else {
+        return Vec::new();
+    };
+    let (definition, unreadable) = scan::read(json);
+    let shadowed = neighbours.shadowed(server.as_str(), &definition);
+    let findings = unreadable.into_iter().chain(scan::tool(&definition));
+    findings.chain(shadowed).collect()
 }
 
 /// Prints what the scanner finds in a text.

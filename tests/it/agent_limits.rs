@@ -450,9 +450,8 @@ fn an_approval_of_an_entry_is_none_of_another_whose_hash_begins_alike() {
     terminal.shows("docs.example");
     terminal.shows("[y/N]");
     terminal.types("y");
-    terminal.shows("docs: no tool of it waits");
-    terminal.types("n");
-    terminal.shows("[exit 1]");
+    terminal.shows("`docs` cannot be reached");
+    terminal.shows("[exit 4]");
     let remove = json!({ "operation": "remove", "names": ["docs"] });
     change(remove.clone());
     let same = change(add(shown));

@@ -202,13 +202,25 @@ fn first_suggestion(text: &str) -> &str {
 
 /// What the person sees in `mcpzip approve web` and `mcpzip status`.
 fn person(setup: &Setup) -> Vec<String> {
-    let shown = setup.run(&["approve", "web"]).stdout;
-    let is_head = |line: &&str| line.starts_with("web__") || line.contains("scanner found");
-    let mut lines: Vec<String> = shown
-        .lines()
-        .filter(is_head)
-        .map(|line| format!("`mcpzip approve web`: {line}"))
-        .collect();
+    let shown = setup.run(&["approve", "web", "--json"]).code(0).json();
+    let mut lines = Vec::new();
+    for change in shown.as_array().unwrap() {
+        if let Some(tool) = change["tool"].as_str() {
+            let what = match change["from"].as_str() {
+                Some(from) => format!("renamed; it was probably called {from}"),
+                None => change["change"].as_str().unwrap().to_owned(),
+            };
+            lines.push(format!("`mcpzip approve web`: web__{tool} ({what})"));
+        }
+        for finding in change["findings"].as_array().into_iter().flatten() {
+            let (kind, text) = (finding["kind"].as_str(), finding["text"].as_str());
+            let (kind, text) = (kind.unwrap(), text.unwrap());
+            let text = text.escape_debug().to_string().replace("\\\"", "\"");
+            lines.push(format!(
+                "`mcpzip approve web`: the scanner found {kind}: \"{text}\""
+            ));
+        }
+    }
     let status = setup.run(&["status", "--json"]).code(0).json();
     let servers = status["servers"].as_array().unwrap();
     let web = servers
