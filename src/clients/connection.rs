@@ -2,8 +2,8 @@
 
 use super::cache::read_source;
 use super::edit::{Edit, PlanError};
+use super::entry::is_mcpzip;
 use super::journal::left_empty;
-use super::survey::is_mcpzip;
 use super::{
     ConfigLocation, Journal, Launch, Node, Scope, Surroundings, Text, allowed, entry, reading,
     references, secrets,

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Client, ConfigLocation, Node, Syntax, Text, TextError};
+use super::{Client, ConfigLocation, Entry, Node, Syntax, Target, Text, TextError};
 use crate::config::Environment;
 
 /// The default name of the entry.
@@ -425,4 +425,10 @@ fn entry(client: Client, launch: &Launch) -> Vec<(&'static str, Node)> {
         | Client::Kiro
         | Client::LmStudio => vec![("command", command), ("args", args)],
     }
+}
+
+/// Whether an entry leads to mcpzip: it starts it, or is a URL under its name.
+pub(super) fn is_mcpzip(name: &str, entry: &Entry) -> bool {
+    let is_url = matches!(entry.target, Target::Remote { .. });
+    entry.is_mcpzip() || is_url && name.eq_ignore_ascii_case(NAME)
 }

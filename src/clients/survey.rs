@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use super::approval;
 use super::cache::{FileCache, FileError};
+use super::entry::is_mcpzip;
 use super::model::{Approval, Unmovable};
 use super::{
-    Client, ConfigLocation, Entry, Found, Node, Scope, Surroundings, Survey, Target, Text, entry,
-    fixed, reading, rules,
+    Client, ConfigLocation, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading, rules,
 };
 
 impl Survey {
@@ -288,10 +288,4 @@ pub(super) fn switched_off_by_name(
         }
         _ => None,
     }
-}
-
-/// Whether an entry leads to mcpzip: it starts it, or is a URL under its name.
-pub(super) fn is_mcpzip(name: &str, entry: &Entry) -> bool {
-    let is_url = matches!(entry.target, Target::Remote { .. });
-    entry.is_mcpzip() || is_url && name.eq_ignore_ascii_case(entry::NAME)
 }

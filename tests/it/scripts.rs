@@ -307,12 +307,12 @@ fn a_script_that_forges_lines_gets_no_more_than_by_calls() {
     check_failed(
         setup(),
         "JSON.stringify = () => 'no message'; await tools.notes.text()",
-        &["no message"],
+        &["not a message"],
     );
     check_failed(
         setup(),
         "JSON.stringify = () => '{}'; await tools.notes.text()",
-        &["no message"],
+        &["not a message"],
     );
 }
 

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use super::super::cache::FileCache;
+use super::super::entry::is_mcpzip;
 use super::super::model::{Approval, Found, Survey};
 use super::super::reading::{self, Part, part};
-use super::super::survey::is_mcpzip;
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Carried, Rule, RuleFile, RuleKind, kind_of};
