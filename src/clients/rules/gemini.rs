@@ -10,7 +10,6 @@ use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::{behind, fits, is_about_all};
-use super::projects::off;
 use super::{Carried, Rule, RuleFile, RuleKind, files, items, plain};
 
 /// Conditions on a call that mcpzip's rules do not have.
@@ -275,7 +274,7 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
             if list.keeps_out(node, &found.name) {
                 let has_it = node.names(&found.name) == Some(true);
                 let source = source.clone().named(has_it).permitting(!list.excludes);
-                rules.push(source.about(found, off(file)));
+                rules.push(source.about(found, file.switched_off()));
             }
         }
     }

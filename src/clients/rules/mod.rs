@@ -266,6 +266,14 @@ struct RuleFile<'f> {
 }
 
 impl RuleFile<'_> {
+    /// The fate of a server that the file switches off.
+    fn switched_off(&self) -> Carried {
+        match self.project {
+            Some(project) => Carried::NotIn(project.to_owned()),
+            None => Carried::Deny(vec!["*".to_owned()]),
+        }
+    }
+
     /// Reads the file. `None` if it is missing, empty or unreadable. An unreadable file is added to `rules`.
     fn open(&self, syntax: Syntax, cache: &FileCache, rules: &mut Vec<Rule>) -> Option<Node> {
         match cache.node(self.path, syntax) {

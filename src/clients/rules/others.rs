@@ -5,7 +5,6 @@ use super::super::entry::{META_TOOLS, NAME, has_all_servers, zed_profile};
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
 use super::glob::fits;
-use super::projects::off;
 use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, files, items, plain_by_character};
 
 pub(super) const OF_AN_AGENT: Carried = Carried::Lost("holds for one agent alone");
@@ -142,7 +141,7 @@ fn zed_default(node: &Node, tools: &[(&str, &Node)], file: &RuleFile<'_>, rules:
             .filter(|(_, own)| own.get("default").is_some_and(zed_permits));
         let own = own.filter_map(|(name, _)| name.strip_prefix(&prefix));
         let carried = match file.project {
-            Some(_) => off(file),
+            Some(_) => file.switched_off(),
             None => Carried::Only(own.map(str::to_owned).collect()),
         };
         rules.push(source.clone().about(found, carried));

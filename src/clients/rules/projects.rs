@@ -9,7 +9,7 @@ use super::super::model::{Approval, Found, Survey};
 use super::super::reading::{self, Part, part};
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
-use super::{Carried, Rule, RuleFile, RuleKind, kind_of};
+use super::{Rule, RuleFile, RuleKind, kind_of};
 
 /// Adds the rules in the entries of all known projects.
 pub(super) fn find(
@@ -161,7 +161,7 @@ pub(super) fn add_part(
 ) {
     if let Some((switch, value)) = part.switch {
         let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
-        rules.push(source.named(true).about(found, off(file)));
+        rules.push(source.named(true).about(found, file.switched_off()));
     }
     for rule in part.tool_rules {
         let key = format!("{key}.{}", rule.key);
@@ -171,14 +171,6 @@ pub(super) fn add_part(
     if !part.others.is_empty() {
         let keys = part.others.join("`, `");
         file.unread(format!("sets `{keys}` of `{key}` there"), rules);
-    }
-}
-
-/// The fate of a server that a file switches off.
-pub(super) fn off(file: &RuleFile<'_>) -> Carried {
-    match file.project {
-        Some(project) => Carried::NotIn(project.to_owned()),
-        None => Carried::Deny(vec!["*".to_owned()]),
     }
 }
 

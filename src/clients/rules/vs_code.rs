@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use super::super::cache::FileCache;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
-use super::projects::off;
 use super::{Carried, Rule, RuleFile, RuleKind};
 
 /// The tools by their names, without the server's: those with `false` are never called without a question. A `.` in a tool's name is
@@ -51,7 +50,7 @@ pub(super) fn find(
             let is_there = |found: &&&Found| project.is_some() || found.location.path == list;
             for found in servers.iter().filter(is_there) {
                 if source.reaches(found) {
-                    rules.push(source.clone().about(found, off(&file)));
+                    rules.push(source.clone().about(found, file.switched_off()));
                 }
             }
         }
