@@ -138,7 +138,7 @@ pub(super) async fn run(
         Some(name) => vec![configured(name, &config, app.paths())?],
         None => config.servers.keys().cloned().collect(),
     };
-    let (mut added, mut all) = (Vec::new(), Vec::new());
+    let (mut added, mut all, mut unreached) = (Vec::new(), Vec::new(), Vec::new());
     for server in servers {
         if proxy.inventory.is_unstarted(&server) {
             if output.is_json() {
@@ -151,8 +151,8 @@ pub(super) async fn run(
         }
         let pending = match pending_of(&server, selection, app).await {
             // The others can be decided on.
-            Err(exit) if selection.all && output.can_ask() => {
-                output.note(&exit.to_string());
+            Err(exit) if selection.all => {
+                unreached.push(exit);
                 continue;
             }
             pending => pending?,
@@ -176,11 +176,24 @@ pub(super) async fn run(
             .flat_map(|(server, pending)| json_of(server, pending, &neighbours));
         let shown: Vec<Value> = added.into_iter().chain(differences).collect();
         output.json(&shown);
+        if let Some(first) = unreached.into_iter().next() {
+            return Err(first);
+        }
         // A pipe only shows them.
         return match shown.is_empty() || output.is_json_asked() {
             true => Ok(()),
             false => Err(not_at_a_terminal()),
         };
+    }
+    let error = match all.is_empty() {
+        true => unreached.pop(),
+        false => None,
+    };
+    for exit in &unreached {
+        output.note(&exit.to_string());
+    }
+    if let Some(exit) = error {
+        return Err(exit);
     }
     if all.is_empty() {
         output.line(nothing_waits(is_approval));

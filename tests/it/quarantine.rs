@@ -32,6 +32,12 @@ fn approving_a_quarantined_server_that_does_not_answer_says_why() {
         );
         assert!(!told.stdout.contains("digest"), "{told}");
     }
+    // It keeps no other server from being shown.
+    let other = Server::new().tool("read_page", [echo()]);
+    let setup = setup.server_with("b", other, json!({ "trust": "quarantine" }));
+    let all = setup.run(&["approve", "--all", "--json"]).code(4);
+    assert!(all.stderr.contains("`a` cannot be reached"), "{all}");
+    assert_eq!(all.json()[0]["tool"], "read_page", "{all}");
 }
 
 #[test]
