@@ -95,7 +95,7 @@ ${JSON.stringify(EXAMPLE, null, 2)}
 ## A server
 
 Each member of \`mcpServers\` is a server: its name and its entry. A name has 1 to 64 letters, digits, \`-\`, \`_\` and \`.\`, without \`__\`. An entry has
-a \`command\` or a \`url\`, in the form that clients use, so you can paste one.
+a \`command\` or a \`url\`, in the form that clients use, so you can paste one; or it has one of the keys \`openapi\`, \`graphql\` and \`skills\`.
 
 ${table(rows(entry, ''))}
 

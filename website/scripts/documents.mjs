@@ -37,7 +37,7 @@ export function fromRepository() {
   copy('ARCHITECTURE.md', 'project/architecture', 'Architecture and internals', 'The map of the code');
   copy('docs/observability.md', 'guides/observability', 'Observability', 'Logs, metrics for Prometheus, and traces for OpenTelemetry');
   copy('docs/secrets.md', 'guides/secrets', 'Secrets', 'Keep secrets in the keychain or an encrypted file, and out of the configuration');
-  copy('docs/sandbox.md', 'guides/sandbox', 'Servers in a sandbox', 'What a local server may read, write and reach, and how it is kept to that');
+  copy('docs/sandbox.md', 'guides/sandbox', 'Servers in a sandbox', 'Limit what a local server may read, write and reach');
   copy('docs/faults.md', 'project/faults', 'When things break', 'What clients get, and after how long, when servers, files and networks fail: measured by the tests');
   copy('CHANGELOG.md', 'project/changelog', 'Changelog', 'What changed, the newest first');
   copy('CONTRIBUTING.md', 'project/contributing', 'Contributing', 'From a clone to the first passing test, and what a change needs');

@@ -16,5 +16,5 @@ export function performance() {
     console.error(`website: docs/performance.md has no figures yet, and its page says so. ${MAKER}`);
     body = text.replace('<!-- end of measured -->', ':::caution\nNo figures were recorded for this version yet; the command above makes them.\n:::\n');
   }
-  write('src/content/docs/project/performance.md', page('Performance', 'Measured beside a direct connection and a plain relay, in the same run', withPages(body.replace(/^#\s.*\n/, ''))));
+  write('src/content/docs/project/performance.md', page('Performance', 'Measured next to a direct connection and a plain relay, in the same run', withPages(body.replace(/^#\s.*\n/, ''))));
 }

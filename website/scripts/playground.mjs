@@ -3,7 +3,7 @@
 export const SERVERS = ['calendar', 'notes', 'text', 'units'];
 
 export const GROUPS = [
-  ['In other words than the tool has', [
+  ['In everyday words', [
     'when am I free tomorrow', 'how far is a marathon in kilometres', 'jot down an idea', 'is there a clash between my meetings',
     'make this sentence shout', 'what day of the week was I born', 'how many words are in this essay', 'scramble a password so nobody can read it',
     'what did I write about the holiday', 'get rid of an appointment', 'how much is 20 dollars in euros', 'tidy up messy json',
@@ -17,7 +17,7 @@ export const GROUPS = [
     'find a free hour and create a note about it', 'convert 5 miles to km; add an event for the run', 'extract the emails and save them in a note',
   ]],
   ['By the exact name', ['convert_units', 'notes__create_note', 'find_free_slots', 'diff_texts']],
-  ['What no tool here does', ['play some jazz', 'order a pizza', 'translate this into Japanese', 'start the dishwasher', 'send a message on slack']],
+  ['Needs that no tool here serves', ['play some jazz', 'order a pizza', 'translate this into Japanese', 'start the dishwasher', 'send a message on slack']],
 ];
 
 export const QUERIES = GROUPS.flatMap(([, queries]) => queries);

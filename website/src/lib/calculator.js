@@ -25,7 +25,7 @@ export function session({ tokens, tools, turns, searches, describes, context, pr
       'cost-without': dollars(without), 'cost-with': dollars(together),
       verdict: saved > 0
         ? `${figure(tools)} tools: mcpzip saves ${figure(saved)} tokens in this session (${Math.round((100 * saved) / without)} %), before any result is shortened.`
-        : `${figure(tools)} tools: mcpzip costs ${figure(-saved)} tokens more in this session. With so few tools and so many searches, take it for its other uses, or not at all.`,
+        : `${figure(tools)} tools: mcpzip costs ${figure(-saved)} tokens more in this session. With so few tools and so many searches, use it for other reasons, or not at all.`,
     },
     bars: { without: (100 * without) / most, with: (100 * together) / most },
   };

@@ -74,7 +74,7 @@ export function parse(text) {
 const TARGETS = ['command', 'url', 'openapi', 'graphql', 'skills'];
 
 /** What the page says of a configuration without a fault. */
-export const VALID = 'Valid: every key and value is as the schema of this release says.';
+export const VALID = 'Valid: every key and value matches the schema of this release.';
 
 const KINDS = { string: 'a text', number: 'a number', integer: 'a whole number', boolean: '`true` or `false`', array: 'a list', object: 'an object', null: '`null`' };
 const kindOf = (value) => KINDS[value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value] ?? 'nothing';
@@ -104,9 +104,9 @@ function sentence({ instancePath, keyword, params }, value) {
     case 'minimum': case 'exclusiveMinimum': return `${here} has to be at least ${params.limit}, and is ${found}`;
     case 'maximum': case 'exclusiveMaximum': return `${here} may be ${params.limit} at most, and is ${found}`;
     case 'minLength': case 'minItems': return `${here} is empty`;
-    case 'pattern': return `${here} is \`${found}\`, which has not the form that is needed there`;
+    case 'pattern': return `${here} is \`${found}\`, which does not have the required form`;
     case 'anyOf': case 'oneOf': case 'if': case 'not': case 'propertyNames': return undefined;
-    default: return `${here} is not as the schema says (${keyword})`;
+    default: return `${here} does not match the schema (${keyword})`;
   }
 }
 
@@ -128,7 +128,7 @@ export function problems(validate, value) {
   if (!validate(value)) {
     const told = validate.errors.map((error) => sentence(error, value)).filter(Boolean);
     // Some faults have no sentence of their own: those of names and targets are told above, and of the rest at least that there is one.
-    if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} is not as the schema says (${validate.errors[0].keyword})`);
+    if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} does not match the schema (${validate.errors[0].keyword})`);
     found.unshift(...told);
   }
   return [...new Set(found)];
