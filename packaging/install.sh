@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs mcpzip @VERSION@ into ~/.local/bin, or into MCPZIP_INSTALL_DIR. Nothing else is touched.
+# Installs mcpzip @VERSION@ into ~/.local/bin, or into MCPZIP_INSTALL_DIR. It changes nothing else.
 set -eu
 
 base=${MCPZIP_DOWNLOAD_BASE:-https://github.com/@REPOSITORY@/releases/download/v@VERSION@}
@@ -29,11 +29,11 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 archive=mcpzip-$target.tar.gz
 if command -v curl > /dev/null; then
-  curl --proto '=https,file' --tlsv1.2 -fsSL "$base/$archive" -o "$work/$archive" || fail "$base/$archive cannot be had"
+  curl --proto '=https,file' --tlsv1.2 -fsSL "$base/$archive" -o "$work/$archive" || fail "$base/$archive cannot be downloaded"
 elif command -v wget > /dev/null; then
-  wget -q "$base/$archive" -O "$work/$archive" || fail "$base/$archive cannot be had"
+  wget -q "$base/$archive" -O "$work/$archive" || fail "$base/$archive cannot be downloaded"
 else
-  fail 'neither curl nor wget is there'
+  fail 'curl or wget is needed, and neither was found'
 fi
 
 if command -v sha256sum > /dev/null; then
@@ -49,6 +49,6 @@ install -m 755 "$work/mcpzip-$target/mcpzip" "$directory/mcpzip"
 echo "installed $("$directory/mcpzip" --version) as $directory/mcpzip"
 case ":$PATH:" in
   *":$directory:"*) ;;
-  *) echo "$directory is not in your PATH: add it, or call it by its whole name" ;;
+  *) echo "$directory is not in your PATH: add it, or run the program by its full path" ;;
 esac
 echo 'next: mcpzip demo, then mcpzip init'

@@ -1,5 +1,5 @@
 // Makes a bundle for each system that was built: `node build.mjs UNPACKED VERSION OUT`. A bundle is a zip of the manifest and the
-// program; macOS's holds the one for Apple's own processors.
+// program; the one for macOS has the program for Apple's own processors.
 import { execFileSync } from 'node:child_process';
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -3,12 +3,12 @@
 //!
 //! Each session's log appends to a *chain*: a directory that it holds a lock on, with a file per day. The next
 //! session continues a chain that is not locked, so there are as many chains as there were sessions at the same
-//! time. The last hash of each chain,
-//! its head, is stored in another directory, from which it can be copied off the machine. `verify` compares the two.
+//! time. The last hash of each chain, its head, is stored in another directory, from which it can be copied off the
+//! machine. `verify` compares the two.
 //!
 //! A line is written before the answer that it describes, and synced within a second. A killed process loses nothing; a
-//! power failure loses at most that second. With `audit.durable` `"store"`, the line is committed in the store of several replicas before
-//! the answer, too (`shipping.rs`).
+//! power failure loses at most that second. With `audit.durable` `"store"`, the line is also committed in the store of several
+//! replicas before the answer (`shipping.rs`).
 
 mod chain;
 mod check;

@@ -1,8 +1,8 @@
 //! Servers that run at one of several replicas (`"placement": "one"`): the leases by which replicas have them, and the connections of the
 //! other replicas.
 //!
-//! The first replica that needs such a server takes a lease of it in the store, with a fence, starts it, and prolongs the lease. The others
-//! connect to it by letters. A replica that cannot prolong a lease ends the process before another one can take it. `upstream/placed/`
+//! The first replica that needs such a server takes a numbered lease of it in the store, starts it, and renews the lease. The others
+//! connect to it by letters. A replica that cannot renew a lease ends the process before another one can take it. `upstream/placed/`
 //! has the process.
 //!
 //! *Never*: reads a message; runs a process without a lease.

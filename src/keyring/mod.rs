@@ -2,9 +2,8 @@
 //!
 //! One file in the state directory has the names of all secrets, and the encrypted values of those that are not in
 //! the keychain (`written.rs`, [docs/secrets.md](../../docs/secrets.md)). Because it has all names, it changes
-//! whenever a secret does. A key opens
-//! the file: `MCPZIP_SECRET_KEY` or a passphrase. The key that a passphrase opens stays in the user's runtime directory
-//! until the session ends (`session.rs`), because a process without a terminal cannot ask for it.
+//! whenever a secret does. `MCPZIP_SECRET_KEY` or a passphrase opens the file. The key that a passphrase opens stays in
+//! the user's runtime directory until the session ends (`session.rs`), because a process without a terminal cannot ask for it.
 //!
 //! *Never*: asks a person; puts a value in an error or a log; falls back to another store for a secret that it cannot
 //! read.

@@ -26,14 +26,10 @@ static GROUPS: LazyLock<Vec<Group>> = LazyLock::new(|| {
     let mut all = Vec::new();
     for (expected, (layer, cells)) in rows.collect::<Vec<_>>().into_iter().rev().enumerate() {
         assert_eq!(layer, expected, "the layers of ARCHITECTURE.md have gaps");
-        assert!(cells.len() >= 2, "layer {layer} has no cells");
-        // What there is room for may have come by now.
-        let (there, planned) = (cells[0], quoted(cells[1]));
-        let mut groups: Vec<Vec<String>> = there.split(';').map(quoted).collect();
+        let groups: Vec<Vec<String>> = cells[0].split(';').map(quoted).collect();
         for module in groups.iter().flatten() {
             assert!(exists(module), "layer {layer} has no module `{module}`");
         }
-        groups[0].extend(planned);
         let groups = groups.into_iter().enumerate();
         all.extend(groups.map(|(position, modules)| Group {
             layer,

@@ -1,5 +1,5 @@
 //! The allocator of the program. With glibc it is glibc's, with settings that return freed memory to the system. With musl, whose
-//! own is slow for many small blocks, it is dlmalloc for small ones, and the system itself for large ones.
+//! allocator is slow for many small blocks, it is dlmalloc for small blocks, and the system itself for large ones.
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was

@@ -4,8 +4,8 @@
 //! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` has the
 //! records, `home.rs` their place, and `change.rs` compares.
 //!
-//! While the store of several replicas does not answer, the decisions that a replica knows stay in force, and what it cannot compare is
-//! held. It is compared once the store is back.
+//! While the store of several replicas does not answer, the decisions that a replica knows stay in force, and a definition that it cannot
+//! compare is held back until the store answers.
 
 mod change;
 mod home;

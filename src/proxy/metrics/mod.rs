@@ -1,7 +1,7 @@
 //! Prometheus metrics, computed on request.
 //!
-//! Labels are the names of configured servers and fixed words. Tool names are not labels, because a server can have
-//! any number of tools.
+//! Labels are names of servers and of identities, the `for` of limits, and fixed words. Tool names are not labels,
+//! because a server can have any number of tools.
 
 mod otlp;
 mod process;

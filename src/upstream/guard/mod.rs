@@ -1,4 +1,4 @@
-//! Ends the servers' processes after mcpzip was killed and cannot do it.
+//! Ends the servers' processes after mcpzip was killed and cannot end them.
 //!
 //! On Unix, a companion process outlives mcpzip for a moment (`unix.rs`). On Windows, all processes are in one job,
 //! which ends when its last handle is closed; only mcpzip holds one (`windows.rs`).

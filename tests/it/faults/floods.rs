@@ -33,7 +33,7 @@ pub(super) const OUTCOMES: &[Outcome] = &[
     },
     Outcome {
         fault: "a client sends 200 MB of arguments for a server that does not read",
-        gets: "`the requests under way have … bytes already` for requests beyond 128 MB",
+        gets: "`the requests in progress already have … bytes` for requests beyond 128 MB",
         after: "at once",
         then: "memory stays below 220 MB; other servers answer meanwhile",
     },

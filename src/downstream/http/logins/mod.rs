@@ -2,7 +2,7 @@
 //!
 //! A browser shows who it is as every client does: by the proxy in front, a certificate, or a token. For a token there is a form, which
 //! opens a session of the browser. A login belongs to the identity that began it: the browser that comes back from the server has to
-//! show the same one, or the receiver of a link would give its sender a login.
+//! show the same identity. Otherwise a person who opens the link of another person would log in for that person.
 
 mod browsers;
 pub(super) mod page;

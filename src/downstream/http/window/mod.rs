@@ -1,8 +1,8 @@
 //! The window of a gateway: pages below `/ui` for people who log in.
 //!
-//! Another part makes the pages ([`Pages`]). Here is who gets to them: every request is identified again, by what it shows or by the session
-//! of its browser, which the page `/logins` and the window have together. A [`Visit`] is such a request, and the only way from the pages
-//! to the gateway.
+//! Another part makes the pages ([`Pages`]); this one decides who gets to them. Every request is identified again, by its credential or
+//! by the session of its browser, which the window shares with the page `/logins`. A [`Visit`] is such a request, and the pages reach the
+//! gateway only through it.
 
 mod entrance;
 mod visit;

@@ -1,7 +1,7 @@
 //! A program's help, read as text: its subcommands, flags and positional arguments.
 //!
 //! There is no format of help, only habits: those of clap, cobra, argparse, click, GNU programs, Go's `flag` and git. A line
-//! that follows none of them is left out, and costs nothing else.
+//! that follows none of them is left out, and has no other effect.
 
 mod flag;
 mod layout;
