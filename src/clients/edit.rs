@@ -29,6 +29,8 @@ pub(crate) struct Edit {
     /// Both contents for display, without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
+    /// The servers, by mcpzip's names, that leave the file and were switched off in its client.
+    pub(super) off: Vec<String>,
 }
 
 /// A value that an edit changes.
@@ -144,6 +146,7 @@ impl Edit {
             is_removed: false,
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
+            off: Vec::new(),
         };
         (!edit.steps.is_empty()).then_some(edit)
     }
