@@ -25,7 +25,7 @@ use crate::tool::ServerName;
 /// Time limit for listing a server that was not listed before.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
-/// How a person mends a record that cannot be read. Which tools they have rejected is not to be guessed.
+/// How a person repairs a record that cannot be read. Which tools they have rejected is not to be guessed.
 const DAMAGED: &str = "Make that file readable and writable, put it back from a backup, or remove it: then the tools count as seen \
     for the first time, and you decide again";
 

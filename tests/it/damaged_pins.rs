@@ -87,7 +87,7 @@ fn a_damaged_record_holds_all_tools_after_a_listing_and_a_person_learns_what_to_
 }
 
 #[test]
-fn a_list_without_a_record_is_fetched_anew_before_its_tools_are_used() {
+fn a_list_without_a_record_is_fetched_again_before_its_tools_are_used() {
     let setup = rejected("report");
     // As after a kill between the list of a server with a new name and its record.
     let entry = entry_of(&setup, "web");

@@ -404,7 +404,7 @@ impl Pins {
             if let Some(error) = &known.fault {
                 tracing::warn!(server = %key.server, %error, "it is not known which tools have changed");
             }
-            // Without a record, the next comparison says anew what was rejected.
+            // Without a record, the next comparison says again what was rejected.
             if let Some(before) = before.filter(|_| known.is_unrecorded) {
                 known.rejected = before.rejected;
                 known.rejected_entries = before.rejected_entries;

@@ -31,7 +31,7 @@ impl Inventory {
             self.pins_changed();
             let started = before.iter().filter(|key| !unstarted(&key.server));
             started.for_each(|key| self.poke(&key.server));
-            // A record that is removed meanwhile is made anew.
+            // A record that is removed meanwhile is made again.
             let snapshot = self.snapshot();
             let listed = keys.iter().map(|key| &key.server);
             let listed = listed.filter(|server| snapshot.server(server).is_some());
