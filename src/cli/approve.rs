@@ -25,6 +25,10 @@ use crate::tool::ServerName;
 /// Time limit for listing a server that was not listed before.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
+/// How a person repairs a record that cannot be read. Which tools they have rejected is not to be guessed.
+const DAMAGED: &str = "Make that file readable and writable, put it back from a backup, or remove it: then the tools count as seen \
+    for the first time, and you decide again";
+
 #[derive(Debug, Args)]
 #[command(override_usage = "mcpzip approve [OPTIONS] [SERVER] [TOOLS]...
        mcpzip approve [OPTIONS] --all")]
@@ -80,7 +84,13 @@ fn list(is_approval: bool, app: &App, output: &Output) {
     let (mut rows, mut shown) = (Vec::new(), Vec::new());
     for server in config.servers.keys() {
         let pending = inventory.pending(server);
-        let what = if inventory.is_unstarted(server) {
+        let what = if let Some(reason) = inventory.damage(server) {
+            let reason = format!("{}. {DAMAGED}", config.masker.mask(&reason));
+            shown.push(
+                json!({ "server": server.as_str(), "change": "unreadable", "reason": reason }),
+            );
+            printable(&reason)
+        } else if inventory.is_unstarted(server) {
             shown.extend(added_json(server, &config));
             "was added by an agent, and is not started".to_owned()
         } else if pending.is_quarantined && counted(&pending) == 0 {
@@ -405,6 +415,11 @@ async fn pending_of(
     app: &App,
 ) -> Result<Pending, Exit> {
     let inventory = &app.proxy().inventory;
+    if let Some(reason) = inventory.damage(server) {
+        let masker = &app.proxy().unscoped().config().masker;
+        let reason = masker.mask(&reason).into_owned();
+        return Err(Exit::failed(format!("of `{server}`, {reason}. {DAMAGED}")));
+    }
     let mut pending = inventory.pending(server);
     let config = app.proxy().unscoped().config();
     let is_disabled = config

@@ -152,8 +152,6 @@ fn discard(store: &Store, fingerprint: &Fingerprint, error: &Error) {
 }
 
 fn warn(what: &str, error: &Error) {
-    let cause = std::error::Error::source(error)
-        .map(ToString::to_string)
-        .unwrap_or_default();
+    let cause = std::error::Error::source(error).map(ToString::to_string);
     tracing::warn!(%error, cause, "{what}");
 }

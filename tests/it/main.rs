@@ -28,6 +28,7 @@ mod bridging;
 mod builtin_rules;
 #[cfg(target_os = "linux")]
 mod daemon;
+mod damaged_pins;
 mod deciding;
 mod dependencies;
 mod direct;

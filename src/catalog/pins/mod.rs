@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
-use self::change::{Listed, approved_entries, differences, label};
+use self::change::{Changes, Listed, approved_entries, differences, label};
 pub(crate) use self::home::PinHome;
 use self::home::Seen;
 use self::record::{Record, Rejections, Store};
@@ -58,6 +58,8 @@ struct Known {
     is_quarantined: bool,
     is_whole: bool,
     may_start: bool,
+    /// There is no record yet, or no more.
+    is_unrecorded: bool,
     /// The tools that a person has rejected; `None` where they are not known.
     rejected: Option<BTreeSet<String>>,
     /// The labels of prompts, resources and templates that a person has rejected; `None` where they are not known.
@@ -75,9 +77,44 @@ impl Known {
         }
     }
 
+    /// The state of a server by what is kept of it. Where its record cannot be read, it is not known what a person has rejected.
+    fn kept(store: &Store<'_>, record: io::Result<Option<Record>>, trust: Trust) -> Self {
+        let pending = store.read_pending::<Pending>();
+        let errors = [pending.as_ref().err(), record.as_ref().err()];
+        let fault = errors.into_iter().flatten().next().map(ToString::to_string);
+        let pending = pending.ok().flatten().unwrap_or_default();
+        let is_unknown = record.is_err();
+        let is_unrecorded = matches!(record, Ok(None));
+        let record = record.ok().flatten().unwrap_or_default();
+        let mut known = Self {
+            is_unrecorded,
+            ..Self::of(&record, pending, trust, fault)
+        };
+        if is_unknown {
+            known.rejected = None;
+            known.rejected_entries = None;
+        }
+        known
+    }
+
+    /// Its part that stays in force while there is no record.
+    fn unread(&self) -> Self {
+        Self {
+            rejected: self.rejected.clone(),
+            rejected_entries: self.rejected_entries.clone(),
+            fault: self.fault.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is not known what a person has rejected, as something cannot be read.
+    fn is_unknown(&self) -> bool {
+        self.rejected.is_none() && self.fault.is_some()
+    }
+
     /// Whether both hold back the same. Under `Trust::Report`, approvals are only read when a server is listed.
     fn is_same(&self, other: &Self, trust: Trust) -> bool {
-        let held = |known: &Self| (known.is_quarantined, known.may_start);
+        let held = |known: &Self| (known.is_quarantined, known.may_start, known.is_unrecorded);
         let free = |known: &Self| (known.has_free_instructions, known.is_whole);
         held(self) == held(other)
             && self.pending == other.pending
@@ -103,25 +140,23 @@ impl Known {
             .iter()
             .filter(|(name, pinned)| record.permits(name, &pinned.hash, trust))
             .map(|(name, pinned)| (name.clone(), pinned.hash.clone()));
-        let rejected = pending
-            .tools
-            .iter()
-            .filter(|(_, change)| change.is_rejected)
-            .map(|(name, _)| name)
-            .chain(&record.rejected);
+        let of_tools = rejected(&pending.tools).chain(record.rejected.iter().cloned());
+        let of_entries = record.rejected_entries.iter().cloned();
+        let of_entries = rejected(&pending.entries).chain(of_entries);
         let is_free = |label: &String| !record.rejected_entries.contains(label);
         let entries = record.entries.iter().flatten();
         let entries = entries.filter(|(label, _)| is_free(label));
         let entries = entries.map(|(label, pinned)| (label.clone(), pinned.hash.clone()));
         Self {
-            rejected: Some(rejected.cloned().collect()),
-            rejected_entries: Some(record.rejected_entries.clone()),
+            rejected: Some(of_tools.collect()),
+            rejected_entries: Some(of_entries.collect()),
             free: free.collect(),
             free_entries: entries.collect(),
             has_free_instructions: pending.instructions.is_none() && fault.is_none(),
             is_quarantined: record.is_quarantined(trust),
             is_whole: record.is_whole_here,
             may_start: record.may_start,
+            is_unrecorded: false,
             pending,
             fault,
         }
@@ -243,6 +278,29 @@ impl Pins {
         self.known.read().get(server)?.fault.clone()
     }
 
+    /// As [`Pins::fault`], if tools are held back because of it.
+    #[must_use]
+    pub(crate) fn holding_fault(&self, server: &ServerName) -> Option<String> {
+        let is_unknown = || self.known.read().get(server).is_some_and(Known::is_unknown);
+        let is_holding = self.trust(server) != Trust::Report || is_unknown();
+        self.fault(server).filter(|_| is_holding)
+    }
+
+    /// As [`Pins::holding_fault`], if a file on this machine is the cause.
+    #[must_use]
+    pub(crate) fn damage(&self, server: &ServerName) -> Option<String> {
+        let home = self.home.as_ref()?;
+        let fault = || self.holding_fault(server);
+        home.shared().is_none().then(fault).flatten()
+    }
+
+    /// Whether a server was read, and has no record: its list says nothing of what was approved or rejected, nor by which name.
+    #[must_use]
+    pub(crate) fn is_unrecorded(&self, server: &ServerName) -> bool {
+        let known = self.known.read();
+        known.get(server).is_some_and(|known| known.is_unrecorded)
+    }
+
     /// How a tool is known to differ from the approved one.
     #[must_use]
     pub(crate) fn change(&self, server: &ServerName, tool: &ToolEntry) -> Option<Change> {
@@ -265,12 +323,13 @@ impl Pins {
     }
 
     /// Whether a person's decision about a server is missing, without which agents do not get all of it. Pins that were not read yet
-    /// are read, and not kept. Under `Trust::Report` nothing waits.
+    /// are read, and not kept. Under `Trust::Report` nothing waits but a record that cannot be read.
     #[must_use]
     pub(crate) fn waits(&self, key: &Key) -> bool {
         let trust = self.trust(&key.server);
-        if trust == Trust::Report {
-            return false;
+        let is_damaged = self.damage(&key.server).is_some();
+        if trust == Trust::Report || is_damaged {
+            return is_damaged;
         }
         let is_waiting = |known: &Known| {
             let is_unstarted = trust == Trust::Unstarted && !known.may_start;
@@ -323,34 +382,33 @@ impl Pins {
         for key in keys {
             let store = view.store(key);
             let trust = self.trust(&key.server);
-            let pending = store.read_pending::<Pending>();
+            let before = self.known.read().get(&key.server).map(Known::unread);
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
-                Trust::Report => store.rejections().map(|rejections| {
-                    let Rejections {
-                        rejected,
-                        rejected_entries,
-                    } = rejections?;
-                    Some(Record {
-                        rejected,
-                        rejected_entries,
-                        ..Record::default()
+                Trust::Report if !before.as_ref().is_some_and(Known::is_unknown) => {
+                    store.rejections().map(|rejections| {
+                        let Rejections {
+                            rejected,
+                            rejected_entries,
+                        } = rejections?;
+                        Some(Record {
+                            rejected,
+                            rejected_entries,
+                            ..Record::default()
+                        })
                     })
-                }),
+                }
                 _ => store.read(),
             };
-            let errors = [pending.as_ref().err(), record.as_ref().err()];
-            let fault = errors.into_iter().flatten().next().map(ToString::to_string);
-            if let Some(error) = &fault {
+            let mut known = Known::kept(&store, record, trust);
+            if let Some(error) = &known.fault {
                 tracing::warn!(server = %key.server, %error, "it is not known which tools have changed");
             }
-            let is_unknown = record.is_err();
-            let pending = pending.ok().flatten().unwrap_or_default();
-            let record = record.ok().flatten().unwrap_or_default();
-            let mut known = Known::of(&record, pending, trust, fault);
-            if is_unknown {
-                known.rejected = None;
-                known.rejected_entries = None;
+            // Without a record, the next comparison says again what was rejected.
+            if let Some(before) = before.filter(|_| known.is_unrecorded) {
+                known.rejected = before.rejected;
+                known.rejected_entries = before.rejected_entries;
+                known.fault = known.fault.or(before.fault);
             }
             all.insert(key.server.clone(), known);
         }
@@ -423,9 +481,21 @@ impl Pins {
             }
             Err(error) => {
                 let view = home.view()?;
-                let record = view.store(key).read().ok().flatten().unwrap_or_default();
-                let fault = Some(error.to_string());
-                Known::of(&record, self.pending(&key.server), trust, fault)
+                let store = view.store(key);
+                let mut known = Known::kept(&store, store.read(), trust);
+                if known.is_unrecorded {
+                    let inherited = store.of_program(program).map(inherited);
+                    let inherited = inherited.ok().map(|it| (it.rejected, it.rejected_entries));
+                    (known.rejected, known.rejected_entries) = inherited.unzip();
+                }
+                let before = self.known.read();
+                let before = before.get(&key.server);
+                Known {
+                    pending: before.map(|it| it.pending.clone()).unwrap_or_default(),
+                    has_free_instructions: false,
+                    fault: Some(error.to_string()),
+                    ..known
+                }
             }
         };
         self.known.write().insert(key.server.clone(), known);
@@ -593,7 +663,13 @@ fn compare(
     let known: Pending = store.read_pending()?.unwrap_or_default();
     let mut record = match &before {
         Some(record) => record.clone(),
-        None => first_sight(store, program, listed, trust)?,
+        None => {
+            let mut record = first_sight(store, program, listed, trust)?;
+            // Those of a record that is lost.
+            record.rejected.extend(rejected(&known.tools));
+            record.rejected_entries.extend(rejected(&known.entries));
+            record
+        }
     };
     if record.program != program {
         program.clone_into(&mut record.program);
@@ -612,7 +688,7 @@ fn compare(
     if pending != known {
         store.write_pending((!pending.is_empty()).then_some(&pending))?;
     }
-    if before.as_ref() != Some(&record) {
+    if before.as_ref() != Some(&record) || !store.is_sealed() {
         store.write(&record, false)?;
     }
     Ok(Compared {
@@ -629,9 +705,9 @@ fn first_sight(
     listed: &Listed,
     trust: Trust,
 ) -> io::Result<Record> {
-    let mut record = Record::default();
     let others = store.of_program(program)?;
     if others.is_empty() {
+        let mut record = Record::default();
         if trust.is_quarantine() {
             return Ok(record);
         }
@@ -657,10 +733,22 @@ fn first_sight(
         record.entries = Some(listed.pinned_entries(|hash| !waiting.contains(hash)));
         return Ok(record);
     }
+    Ok(inherited(others))
+}
+
+/// The record that those of other servers with the same program leave.
+fn inherited(others: Vec<Record>) -> Record {
+    let mut record = Record::default();
     for other in others {
         record.inherit(other);
     }
-    Ok(record)
+    record
+}
+
+/// The names of rejected changes.
+fn rejected(changes: &Changes) -> impl Iterator<Item = String> + '_ {
+    let rejected = changes.iter().filter(|(_, change)| change.is_rejected);
+    rejected.map(|(name, _)| name.clone())
 }
 
 #[cfg(test)]
@@ -775,21 +863,169 @@ mod tests {
             pins.load([key()].iter());
             held(&pins, &tools)
         };
-        assert!(text.ends_with(r#","rejected":[],"rejected_entries":[]}"#));
+        let (plain, _) = text.rsplit_once(r#","bytes":"#).unwrap();
+        let plain = format!("{plain}}}");
+        assert!(plain.ends_with(r#","rejected":[],"rejected_entries":[]}"#));
         assert!(held_by(&text).is_empty());
+        // The record of an older version is read whole, until its server is listed again.
+        assert!(held_by(&plain).is_empty());
+        note(&noticing, &key(), &tools);
+        assert_eq!(fs::read_to_string(&record).unwrap(), text);
         let rejected = text.replace(r#""rejected":[]"#, r#""rejected":["add"]"#);
         assert_eq!(held_by(&rejected), ["add"]);
         // In another order and with spaces, and where the last members are those of something else.
         let moved = text.replace(r#","rejected":[],"#, ",");
         let moved = moved.replacen('{', r#"{ "rejected" : ["add"], "#, 1);
         assert_eq!(held_by(&moved), ["add"]);
-        let within = text.trim_end_matches('}').replace(
+        let within = plain.trim_end_matches('}').replace(
             r#","rejected":[],"rejected_entries":[]"#,
             r#","rejected":["add"],"x":{"y":0,"rejected":[],"rejected_entries":[]}}"#,
         );
         assert_eq!(held_by(&within), ["add"]);
         // Unreadable: nothing of the server is used.
         assert_eq!(held_by(&rejected[..rejected.len() - 1]), ["read", "add"]);
+    }
+
+    /// The file of a server's record.
+    fn record_of(directory: &Path, server: &str) -> std::path::PathBuf {
+        let hash = &record::hash_of(server)[..8];
+        directory.join(format!("v2/{server}~{hash}.json"))
+    }
+
+    #[test]
+    fn the_end_of_a_damaged_record_is_not_believed() {
+        let directory = tempfile::tempdir().unwrap();
+        let tools = listed(&[("read", "Reads."), ("add", "Adds.")]);
+        note(&pins(directory.path(), Trust::Report), &key(), &tools);
+        let record = record_of(directory.path(), "notes");
+        let text = fs::read_to_string(&record).unwrap();
+        let rejected = text.replace(r#""rejected":[]"#, r#""rejected":["add"]"#);
+        let end = &text[text.find(r#","rejected":"#).unwrap()..];
+        let zeros = format!("{}{}", "\0".repeat(20), &text[20..]);
+        for damaged in [
+            format!("{rejected}{end}"),
+            format!("{rejected}{text}"),
+            format!("[{text}"),
+            format!("{}{end}", rejected.trim_end_matches('}')),
+            end.to_owned(),
+            zeros,
+        ] {
+            fs::write(&record, &damaged).unwrap();
+            let pins = pins(directory.path(), Trust::Report);
+            pins.load([key()].iter());
+            assert_eq!(held(&pins, &tools), ["read", "add"], "{damaged}");
+            assert!(pins.damage(&key().server).is_some(), "{damaged}");
+        }
+    }
+
+    #[test]
+    fn a_record_that_cannot_be_read_frees_nothing_that_was_rejected() {
+        let directory = tempfile::tempdir().unwrap();
+        let tools = listed(&[("read", "Reads."), ("add", "Adds.")]);
+        note(&pins(directory.path(), Trust::Report), &key(), &tools);
+        let path = record_of(directory.path(), "notes");
+        let text = fs::read_to_string(&path).unwrap();
+        // Its ends are as they were written.
+        let damaged = text.replace("description", "descripti\0n");
+        let other = Key {
+            server: ServerName::new("memo").unwrap(),
+            ..key()
+        };
+        for damaged in [&text[..text.len() - 1], "", &damaged] {
+            fs::write(&path, damaged).unwrap();
+            let pins = pins(directory.path(), Trust::Report);
+            pins.load([key()].iter());
+            assert!(pins.note(&key(), "program", &tools).is_err());
+            assert_eq!(held(&pins, &tools), ["read", "add"], "{damaged}");
+            pins.load([key()].iter());
+            assert_eq!(held(&pins, &tools), ["read", "add"], "{damaged}");
+            // Another name of the same program inherits what was rejected, so that is not known either.
+            assert!(pins.note(&other, "program", &tools).is_err());
+            let is_held = |tool| pins.is_held(&other.server, tool);
+            assert!(tools.entries().iter().all(is_held), "{damaged}");
+            pins.load([key(), other.clone()].iter());
+            let is_held = |tool| pins.is_held(&other.server, tool);
+            assert!(tools.entries().iter().all(is_held), "{damaged}");
+        }
+        // A record that is whole again ends that.
+        fs::write(&path, &text).unwrap();
+        let pins = pins(directory.path(), Trust::Report);
+        note(&pins, &key(), &tools);
+        assert!(held(&pins, &tools).is_empty());
+        // A lost one leaves what waits, with the rejections.
+        let second = listed(&[("read", "Sends."), ("add", "Adds.")]);
+        note(&pins, &key(), &second);
+        pins.decide(&key(), &pins.pending(&key().server), false)
+            .unwrap();
+        fs::remove_file(&path).unwrap();
+        let pins = super::tests::pins(directory.path(), Trust::Report);
+        pins.load([key()].iter());
+        assert!(pins.is_unrecorded(&key().server));
+        assert_eq!(held(&pins, &second), ["read"]);
+        note(&pins, &key(), &second);
+        assert!(!pins.is_unrecorded(&key().server));
+        assert_eq!(held(&pins, &second), ["read"]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_that_leads_nowhere_is_no_missing_record() {
+        let directory = tempfile::tempdir().unwrap();
+        let tools = listed(&[("read", "Reads.")]);
+        note(&pins(directory.path(), Trust::Report), &key(), &tools);
+        let form = directory.path().join("v2");
+        fs::remove_dir_all(&form).unwrap();
+        std::os::unix::fs::symlink("/nowhere/at/all", &form).unwrap();
+        let pins = pins(directory.path(), Trust::Report);
+        pins.load([key()].iter());
+        assert_eq!(held(&pins, &tools), ["read"]);
+    }
+
+    #[test]
+    fn a_rejection_counts_in_whichever_record_it_is() {
+        let directory = tempfile::tempdir().unwrap();
+        let of_place = Key {
+            configuration: "abc-place".to_owned(),
+            ..key()
+        };
+        let tools = listed(&[("read", "Reads.")]);
+        let noticing = pins(directory.path(), Trust::Report);
+        note(&noticing, &of_place, &tools);
+        let second = listed(&[("read", "Sends.")]);
+        note(&noticing, &of_place, &second);
+        let seen = noticing.pending(&key().server);
+        noticing.decide(&of_place, &seen, false).unwrap();
+        let shared = record_of(directory.path(), "notes");
+        let own = shared.with_file_name(format!(
+            "{}@place.json",
+            shared.file_stem().unwrap().to_string_lossy()
+        ));
+        let pending = own.with_extension("pending.json");
+        for lost in [&shared, &own] {
+            let text = fs::read(lost).unwrap();
+            let waiting = fs::read(&pending).unwrap();
+            fs::remove_file(lost).unwrap();
+            fs::remove_file(&pending).unwrap();
+            let pins = pins(directory.path(), Trust::Report);
+            pins.load([of_place.clone()].iter());
+            assert_eq!(held(&pins, &second), ["read"]);
+            note(&pins, &of_place, &second);
+            assert_eq!(held(&pins, &second), ["read"]);
+            fs::write(lost, text).unwrap();
+            fs::write(&pending, waiting).unwrap();
+        }
+    }
+
+    #[test]
+    fn a_damaged_file_of_what_waits_costs_its_own_server_only() {
+        let directory = tempfile::tempdir().unwrap();
+        let tools = listed(&[("read", "Reads.")]);
+        let form = directory.path().join("v2");
+        fs::create_dir_all(form.join("old~12345678.pending.json")).unwrap();
+        fs::write(form.join("other~12345678.pending.json"), "{").unwrap();
+        let pins = pins(directory.path(), Trust::Pin);
+        note(&pins, &key(), &tools);
+        assert!(held(&pins, &tools).is_empty());
     }
 
     #[test]

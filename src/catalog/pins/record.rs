@@ -27,9 +27,15 @@ const OLDER_FORM: &str = "v1";
 /// How the names of files end that have what waits.
 const PENDING: &str = ".pending.json";
 
-/// The end of a record of which nothing was rejected, as it is written. A comma and a quotation mark cannot follow each other within a
-/// text, and the last bracket closes the record, so these are its own members. A start reads them alone: a record has every definition.
-const NOTHING_REJECTED: &[u8] = br#","rejected":[],"rejected_entries":[]}"#;
+/// The first bytes of a record, as it is written.
+const HEAD: &[u8] = br#"{"program":""#;
+
+/// The members before the seal of a record of which nothing was rejected. A comma and a quotation mark cannot follow each other within a
+/// text, and the seal closes the record, so these are its own members. A start reads them alone: a record has every definition.
+const NOTHING_REJECTED: &[u8] = br#","rejected":[],"rejected_entries":[]"#;
+
+/// The length of a seal.
+const SEAL: usize = 24;
 
 /// The maximum size of a file. A server's lists have 64 MB at most, and a file has two versions of them.
 const LARGEST: u64 = 512 * 1024 * 1024;
@@ -249,27 +255,49 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Whether the record is known to end with `tail`.
-    fn ends_with(&self, name: &str, tail: &[u8]) -> io::Result<bool> {
+    /// Whether the record is one as it is written, and ends with `end` and its seal. The rest is not read.
+    fn is_sealed(&self, name: &str, end: &[u8]) -> io::Result<bool> {
+        let end = |length| [end, seal(length).as_bytes()].concat();
         match self {
             Self::Disk { directory, .. } => {
                 let mut file = files::open_regular(&directory.join(name))?;
+                let end = end(file.metadata()?.len());
+                let (mut head, mut tail) = (vec![0; HEAD.len()], vec![0; end.len()]);
+                file.read_exact(&mut head)?;
                 let length = i64::try_from(tail.len()).map_err(io::Error::other)?;
                 file.seek(io::SeekFrom::End(-length))?;
-                let mut end = vec![0; tail.len()];
-                file.read_exact(&mut end)?;
-                Ok(end == tail)
+                file.read_exact(&mut tail)?;
+                Ok(head == HEAD && tail == end)
             }
-            Self::Table { table, changes } => Ok(!changes.borrow().contains_key(name)
-                && table.get(name).is_some_and(|body| body.ends_with(tail))),
+            Self::Table { table, changes } => {
+                let is_sealed =
+                    |body: &[u8]| body.starts_with(HEAD) && body.ends_with(&end(body.len() as u64));
+                let is_changed = changes.borrow().contains_key(name);
+                Ok(!is_changed && table.get(name).is_some_and(|body| is_sealed(body)))
+            }
         }
     }
 
+    /// Writes a record with its seal.
+    fn write_record(&self, name: &str, record: &Record) -> io::Result<()> {
+        let mut body = serde_json::to_vec(record)?;
+        // The bracket that closes the record is that of the seal.
+        body.pop();
+        body.extend_from_slice(seal((body.len() + SEAL) as u64).as_bytes());
+        self.write_body(name, body)
+    }
+
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
+        self.write_body(name, serde_json::to_vec(value)?)
+    }
+
+    fn write_body(&self, name: &str, body: Vec<u8>) -> io::Result<()> {
         match self {
-            Self::Disk { directory, .. } => write(&directory.join(name), value),
+            Self::Disk { directory, .. } => {
+                let path = directory.join(name);
+                files::replace(&path, &[&body]).map_err(|error| of(&path, &error))
+            }
             Self::Table { table, changes } => {
-                let body = serde_json::to_vec(value)?;
                 let is_known = table.get(name).is_some_and(|known| **known == *body);
                 let mut changes = changes.borrow_mut();
                 match is_known {
@@ -348,12 +376,13 @@ impl<'a> Store<'a> {
     pub(super) fn read(&self) -> io::Result<Option<Record>> {
         let mut record: Option<Record> = self.files.read(&self.name(self.place()))?;
         match &mut record {
-            Some(record) => {
-                if let Some(rejections) = self.rejections()? {
-                    record.rejected = rejections.rejected;
-                    record.rejected_entries = rejections.rejected_entries;
+            Some(record) if self.place().is_some() => {
+                if let Some(others) = self.rejections_in(None)? {
+                    record.rejected.extend(others.rejected);
+                    record.rejected_entries.extend(others.rejected_entries);
                 }
             }
+            Some(_) => {}
             None => record = self.files.read(&self.name(None))?,
         }
         if record.is_none() {
@@ -362,17 +391,38 @@ impl<'a> Store<'a> {
         Ok(record.map(|record: Record| record.for_entry(self.entry())))
     }
 
-    /// Everything that a person has rejected, in any directory.
+    /// Everything that a person has rejected, by the server's record and that of this directory.
     ///
     /// # Errors
-    /// When the file that there is cannot be read.
+    /// When a file that there is cannot be read.
     pub(super) fn rejections(&self) -> io::Result<Option<Rejections>> {
-        let name = self.name(None);
-        match self.files.ends_with(&name, NOTHING_REJECTED) {
+        let mut found = self.rejections_in(None)?;
+        if self.place().is_some()
+            && let Some(own) = self.rejections_in(self.place())?
+        {
+            let found = found.get_or_insert_default();
+            found.rejected.extend(own.rejected);
+            found.rejected_entries.extend(own.rejected_entries);
+        }
+        Ok(found)
+    }
+
+    fn rejections_in(&self, place: Option<&str>) -> io::Result<Option<Rejections>> {
+        let name = self.name(place);
+        match self.files.is_sealed(&name, NOTHING_REJECTED) {
             Ok(true) => Ok(Some(Rejections::default())),
             // A whole read says why it fails.
             Ok(false) | Err(_) => self.files.read(&name),
         }
+    }
+
+    /// Whether the records are as this version writes them: older ones have no seal, and are read whole at every start.
+    pub(super) fn is_sealed(&self) -> bool {
+        let mut places = [None, self.place()].into_iter();
+        places.all(|place| {
+            let is_sealed = self.files.is_sealed(&self.name(place), b"");
+            is_sealed.unwrap_or_default()
+        })
     }
 
     /// Keeps `record`. Tools that no directory has had before are added to the server's record; with `whole`, that becomes the same.
@@ -380,15 +430,19 @@ impl<'a> Store<'a> {
     /// # Errors
     /// When it cannot be written.
     pub(super) fn write(&self, record: &Record, whole: bool) -> io::Result<()> {
-        self.files.write(&self.name(self.place()), record)?;
-        if self.place().is_none() {
-            return Ok(());
+        // The server's first: if only one of the two is written, a rejection is in force in every directory.
+        if self.place().is_some() {
+            self.write_shared(record, whole)?;
         }
+        self.files.write_record(&self.name(self.place()), record)
+    }
+
+    fn write_shared(&self, record: &Record, whole: bool) -> io::Result<()> {
         let name = self.name(None);
         let known: Option<Record> = self.files.read(&name)?;
         let mut shared = match known {
             Some(known) if !whole => known,
-            _ => return self.files.write(&name, record),
+            _ => return self.files.write_record(&name, record),
         };
         let count = |record: &Record| {
             let entries = record.entries.as_ref().map(BTreeMap::len);
@@ -404,9 +458,10 @@ impl<'a> Store<'a> {
         if let Some(entries) = &record.entries {
             add(shared.entries.get_or_insert_default(), entries);
         }
-        match count(&shared) == before {
+        let is_sealed = self.files.is_sealed(&name, b"").unwrap_or_default();
+        match count(&shared) == before && is_sealed {
             true => Ok(()),
-            false => self.files.write(&name, &shared),
+            false => self.files.write_record(&name, &shared),
         }
     }
 
@@ -456,15 +511,20 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// Everything that waits, of any server.
+    /// Everything that waits, of any server. A file that cannot be read concerns its own server alone.
     ///
     /// # Errors
-    /// When a file cannot be read.
+    /// When there is no list of the files.
     pub(super) fn all_pending<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
         let mut found = Vec::new();
         for name in self.files.names()? {
             if name.ends_with(PENDING) && !name.starts_with('.') {
-                found.extend(self.files.read(&name)?);
+                match self.files.read(&name) {
+                    Ok(pending) => found.extend(pending),
+                    Err(error) => {
+                        tracing::warn!(%error, "what waits of one server cannot be read, and is not compared with others");
+                    }
+                }
             }
         }
         Ok(found)
@@ -547,9 +607,14 @@ fn program_name(program: &str) -> String {
 /// When there can be no lock.
 pub(super) fn lock(root: &Path) -> io::Result<File> {
     let directory = root.join(FORM);
-    files::create_private_directory(&directory)?;
-    let file = files::open_lock(&directory.join("lock"))?;
-    file.lock()?;
+    files::create_private_directory(&directory).map_err(|error| of(&directory, &error))?;
+    let path = directory.join("lock");
+    let file = files::open_lock(&path).map_err(|error| match error.kind() {
+        // It names the lock.
+        io::ErrorKind::Other => error,
+        _ => of(&path, &error),
+    })?;
+    file.lock().map_err(|error| of(&path, &error))?;
     Ok(file)
 }
 
@@ -571,13 +636,21 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
             .map_err(|error| of(path, &error.into())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound && !leads_nowhere(path) => Ok(None),
         Err(error) => Err(of(path, &error)),
     }
 }
 
-fn write(path: &Path, value: &impl Serialize) -> io::Result<()> {
-    files::replace(path, &[&serde_json::to_vec(value)?]).map_err(|error| of(path, &error))
+/// Whether a file that is not found is a link, or below one, that leads nowhere, as to a disk that is not mounted.
+fn leads_nowhere(path: &Path) -> bool {
+    let is_link = |path: &Path| path.is_symlink() && !path.exists();
+    is_link(path) || path.parent().is_some_and(is_link)
+}
+
+/// The last member of a record, and its last bracket: the number of bytes of the whole, so that nothing that was cut, appended or merged
+/// has it.
+fn seal(length: u64) -> String {
+    format!(r#","bytes":"{length:012}"}}"#)
 }
 
 /// Adds the file to an error.

@@ -247,6 +247,9 @@ kinds! {
         why "It is not used, and the server lists its tools again.",
         advice "No action is needed once the server is listed again. If it happens often, check the disk.",
         fix "Removes the damaged file. The server was listed again already.";
+    RECORD_DAMAGED: Error "record-damaged", "the record of a server's tools cannot be used",
+        why "It is not known which tools were approved or rejected, so tools of the server are held back.",
+        advice "Make the file that is named readable and writable, put it back from a backup, or remove it: then the tools count as seen for the first time, and you decide again with `mcpzip approve` and `mcpzip reject`.";
     CACHE_STALE: Note "cache-stale", "a tool list is old",
         why "The server could not be asked, and may have other tools by now.",
         advice "Repair the server; `mcpzip servers` then asks it again.";

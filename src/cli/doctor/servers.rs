@@ -106,6 +106,9 @@ pub(super) async fn examine(
             package: server.package.clone(),
             reason: server.reason.clone().filter(|_| is_elsewhere(server)),
         });
+        if let Some(reason) = proxy.inventory.damage(&name) {
+            examination.add(Finding::new(&kinds::RECORD_DAMAGED, name.as_str(), reason));
+        }
         let Some(time) = time else { continue };
         if proxy.inventory.wants_login(&name) {
             let reason = reason(progress.get(&name), &config);

@@ -55,7 +55,8 @@ pub(super) fn of(
         loaded(&key, entry.trust, home).change(server, tool)
     };
     let change = pins.change(server, tool).or_else(anywhere);
-    if change.as_ref().is_some_and(|change| change.is_rejected) || entry.trust == Trust::Report {
+    let is_rejected = change.as_ref().is_some_and(|change| change.is_rejected);
+    if is_rejected || entry.trust == Trust::Report && pins.holding_fault(server).is_none() {
         return withheld(
             "rejected",
             format!("a person has rejected the tool ({review})"),

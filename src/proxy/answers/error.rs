@@ -307,7 +307,7 @@ fn unpinned_tool(name: &QualifiedName, fault: Option<&str>) -> Words {
     let (reason, advice) = match fault {
         Some(fault) => (
             format!("cannot be checked ({fault})"),
-            ". A person has to check that file; use another tool, or tell the user",
+            ". A person has to check that file (`mcpzip doctor` says how); use another tool, or tell the user",
         ),
         None => (
             "is not known yet".to_owned(),

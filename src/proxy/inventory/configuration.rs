@@ -174,7 +174,12 @@ impl Inventory {
         // With a limit, because some readers of the catalog do not announce themselves.
         let _ = tokio::time::timeout(PATIENCE, self.begun.cancelled()).await;
         let keys = fresh.iter().map(|watched| watched.key.clone()).collect();
-        let Cached { known, doubtful } = self.load(keys).await;
+        let Cached {
+            mut known,
+            doubtful,
+        } = self.load(keys).await;
+        // Without a record, it is not known which of the tools a person has rejected, perhaps under another name of the server.
+        known.retain(|tools| !self.is_unrecorded(tools.name()));
         for Watched { key, watch, .. } in &fresh {
             let is_doubtful = doubtful.contains(&key.server);
             watch.is_doubtful.store(is_doubtful, Ordering::Relaxed);

@@ -238,7 +238,7 @@ impl Inventory {
                 }),
                 Ok(_) => {}
                 Err(error) => {
-                tracing::error!(server = %key.server, %error, "its tools could not be compared with the approved ones; unless `trust` is \"report\", they are held back");
+                tracing::error!(server = %key.server, %error, "its tools could not be compared with the approved ones, so those that may have changed or been rejected are held back");
                 }
             }
             let server = key.server.clone();

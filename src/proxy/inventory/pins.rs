@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Key, Pending, Tool};
-use crate::config::Config;
+use crate::config::{Config, Trust};
 use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
@@ -31,10 +31,35 @@ impl Inventory {
             self.pins_changed();
             let started = before.iter().filter(|key| !unstarted(&key.server));
             started.for_each(|key| self.poke(&key.server));
+            // A record that is removed meanwhile is made again.
+            let snapshot = self.snapshot();
+            let listed = keys.iter().map(|key| &key.server);
+            let listed = listed.filter(|server| snapshot.server(server).is_some());
+            listed
+                .filter(|server| self.is_unrecorded(server))
+                .for_each(|server| self.poke(server));
         }
         for server in self.pins.take_uncompared() {
             self.poke(&server);
         }
+    }
+
+    /// Whether the tools of a server were never compared, or its record is lost. Lists of one person are not compared.
+    pub(super) fn is_unrecorded(&self, server: &ServerName) -> bool {
+        let config = self.callers.unscoped().config();
+        let entry = config.servers.get(server);
+        let is_of_person =
+            entry.is_some_and(|entry| entry.is_for_people() && entry.trust == Trust::Report);
+        !is_of_person && self.pins.is_unrecorded(server)
+    }
+
+    /// The reason why the record of a server cannot be used, if it cannot.
+    #[must_use]
+    pub(crate) fn damage(&self, server: &ServerName) -> Option<String> {
+        let reason = self.pins.damage(server)?;
+        Some(format!(
+            "it cannot be checked which tools were approved or rejected: {reason}"
+        ))
     }
 
     /// Everything of a server that differs from what was approved.

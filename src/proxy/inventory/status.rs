@@ -365,7 +365,7 @@ impl Inventory {
             let entry = config.servers.get(server);
             ("elsewhere", entry.map(|entry| entry.projects.to_string()))
         };
-        let reason = reason.or_else(|| self.unpinned(config, server));
+        let reason = reason.or_else(|| self.unpinned(server));
         let mut pending = self.pending(server);
         if config.has_profile_rules() {
             // Differences of tools that do not exist here.
@@ -433,13 +433,12 @@ impl Inventory {
         }
     }
 
-    /// The reason why the tools of a pinned server are held back, if its pins cannot be read.
-    fn unpinned(&self, config: &Config, server: &ServerName) -> Option<String> {
-        let entry = config.servers.get(server)?;
-        let fault = self.pins.fault(server);
-        let fault = fault.filter(|_| entry.trust != Trust::Report)?;
+    /// The reason why the tools of a server are held back, if its pins cannot be read.
+    fn unpinned(&self, server: &ServerName) -> Option<String> {
+        let fault = self.pins.holding_fault(server)?;
         Some(format!(
-            "tools are held back, because it cannot be checked which have changed ({fault})"
+            "tools are held back, because it cannot be checked which have changed or were rejected ({fault}); `mcpzip doctor {server}` \
+             says what to do"
         ))
     }
 }

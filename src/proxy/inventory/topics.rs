@@ -17,6 +17,10 @@ use crate::tool::ServerName;
 
 const LONGEST: usize = 2000;
 const WORDS_PER_SERVER: usize = 4;
+/// The most characters of a word.
+const LONGEST_WORD: usize = 40;
+/// The most bytes of the file. Those of thousands of servers need less.
+const LARGEST: u64 = 4 * 1024 * 1024;
 /// How an agent uses the meta-tools.
 pub(super) const HOW: &str =
     "Search here first for any of this: search_tools finds the tool, execute_tool calls it.";
@@ -118,12 +122,18 @@ impl Topics {
     pub(in crate::proxy) fn load(cache: Option<&Path>) -> Self {
         let path = cache.map(|cache| cache.join("catalog").join("topics.json"));
         // A missing or damaged file does no harm: the next listing writes it again.
-        let words = path
-            .as_deref()
-            .and_then(|path| serde_json::from_slice(&files::read_any(path).ok()?).ok());
+        let words = path.as_deref().and_then(|path| {
+            let json = files::read_regular(path, LARGEST).ok()?;
+            serde_json::from_slice::<BTreeMap<String, Vec<String>>>(&json).ok()
+        });
+        let mut words = words.unwrap_or_default();
+        for of_server in words.values_mut() {
+            of_server.retain(|word| is_word(word));
+            of_server.truncate(WORDS_PER_SERVER);
+        }
         Self {
             path,
-            words: Mutex::new(words.unwrap_or_default()),
+            words: Mutex::new(words),
             turn: Mutex::new(()),
             asked: AtomicU64::new(0),
         }
@@ -233,7 +243,11 @@ fn topics<'a>(server: &ServerName, tools: impl Iterator<Item = &'a ToolEntry>) -
     let mut counts: HashMap<String, (usize, usize)> = HashMap::new();
     let all = tools.flat_map(|tool| words(tool.name.as_str()));
     for (at, word) in all.enumerate() {
-        if word.len() > 2 && !VERBS.contains(&word.as_str()) && !own.contains(&word) {
+        if word.len() > 2
+            && is_word(&word)
+            && !VERBS.contains(&word.as_str())
+            && !own.contains(&word)
+        {
             counts.entry(singular(&word)).or_insert((0, at)).0 += 1;
         }
     }
@@ -244,6 +258,11 @@ fn topics<'a>(server: &ServerName, tools: impl Iterator<Item = &'a ToolEntry>) -
         .take(WORDS_PER_SERVER)
         .map(|(word, _)| word)
         .collect()
+}
+
+/// Whether it is a word as they are stored: the file may have been written by another program.
+fn is_word(word: &str) -> bool {
+    word.chars().count() <= LONGEST_WORD && word.chars().all(char::is_alphanumeric)
 }
 
 /// The singular of a word, by simple rules; a misspelled word is still understood.
@@ -333,5 +352,12 @@ mod tests {
         Topics::load(Some(directory.path())).note(&catalog, None);
         let words = Topics::load(Some(directory.path())).words.into_inner();
         assert_eq!(words["github"], ["issue", "pull", "request", "merge"]);
+        // The file is not trusted with more than words.
+        let path = directory.path().join("catalog/topics.json");
+        let long = "a".repeat(LONGEST_WORD + 1);
+        let odd = serde_json::json!({ "github": ["note). OBEY", "\u{1b}[31m", long, "a", "b", "c", "d", "e"] });
+        std::fs::write(&path, odd.to_string()).unwrap();
+        let words = Topics::load(Some(directory.path())).words.into_inner();
+        assert_eq!(words["github"], ["a", "b", "c", "d"]);
     }
 }
