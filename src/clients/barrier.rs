@@ -6,8 +6,8 @@ use std::path::Path;
 use super::cache::FileCache;
 use super::model::Approval;
 use super::rules::{
-    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_cursor,
-    is_hidden_at_opencode, refused_access, zed_permits,
+    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_claude_code,
+    is_hidden_at_cursor, is_hidden_at_opencode, refused_access, zed_permits,
 };
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
@@ -48,15 +48,20 @@ pub(crate) fn barrier(
         .map(|source| source.text.node());
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
-            .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
+            .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name))
+            .or_else(|| {
+                let managed = around.managed_settings().into_iter();
+                let mut files = [allowed::file(around)].into_iter().chain(managed);
+                files.find_map(|path| {
+                    let rule = is_hidden_at_claude_code(&cache.json(&path)?, &own.name)?;
+                    Some(denied(&rule, &path))
+                })
+            }),
         Client::Codex => fixed::blocked(&own, around, &cache, None).map(|reason| format!("mcpzip {reason}")),
         Client::Cursor => {
             around.cursor_permissions().into_iter().find_map(|path| {
                 let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
-                let path = path.display();
-                Some(format!(
-                    "`permissions.deny` in {path} has `{pattern}`, which keeps the tools of mcpzip from being used, too"
-                ))
+                Some(denied(&pattern, &path))
             })
         }
         Client::GeminiCli if is_disabled_at_gemini(&own.name, around, &cache) => Some(format!(
@@ -121,6 +126,14 @@ pub(crate) fn barrier(
         | Client::Kiro
         | Client::LmStudio => None,
     }
+}
+
+/// A denial in a file of permissions that is about mcpzip, too.
+fn denied(pattern: &str, path: &Path) -> String {
+    format!(
+        "`permissions.deny` in {} has `{pattern}`, which keeps the tools of mcpzip from being used, too",
+        path.display()
+    )
 }
 
 /// Gemini CLI: its lists of servers. Our entry is added to those of permitted ones if the file is the user's own.

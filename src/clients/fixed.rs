@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
 use super::model::{Fixed, Found, Invocation, Survey, Unmovable};
+use super::rules::refused_access;
 use super::{Client, Node, Surroundings, Syntax};
 
 /// The servers that Claude Code does not run, and the only ones that it does.
@@ -172,6 +173,15 @@ pub(super) fn blocked(
 ) -> Option<Unmovable> {
     if found.location.client == Client::Codex {
         return required(found, around, cache).map(Unmovable::NotRequired);
+    }
+    if found.location.client == Client::VsCode {
+        let profiles = Client::VsCode.profile_places(around);
+        let path = found.location.path.with_file_name("settings.json");
+        let settings = cache
+            .json(&path)
+            .filter(|_| profiles.contains(&found.location));
+        let (key, _) = refused_access(settings.as_ref()?)?;
+        return Some(Unmovable::NotStarted { key, path });
     }
     if found.location.client != Client::ClaudeCode {
         return None;

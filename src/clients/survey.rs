@@ -76,7 +76,7 @@ impl Survey {
         survey
     }
 
-    /// The directories of the projects that files of Claude Code, Codex and Gemini CLI name, and those from the root of the current
+    /// The directories of the projects that files of Claude Code, Codex, Gemini CLI and Cursor name, and those from the root of the current
     /// project down to the current directory.
     fn known_projects(&self, around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
         let root = around.project().unwrap_or_default();
@@ -97,6 +97,7 @@ impl Survey {
                 .extend(named.filter(|directory| directory.is_absolute() && directory.is_dir()));
         }
         projects.extend(trusted_folders(around, cache));
+        projects.extend(rules::trusted_by_cursor(around, cache));
         projects.sort();
         projects.dedup();
         projects

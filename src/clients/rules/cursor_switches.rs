@@ -106,12 +106,7 @@ fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<Lis
         .filter(has_list)
         .map(|directory| {
             let name = directory.file_name().unwrap_or_default().to_string_lossy();
-            let trusted = cache.json(&directory.join(".workspace-trusted"));
-            let written = trusted
-                .as_ref()
-                .and_then(|trusted| trusted.get("workspacePath")?.as_text());
-            let written = written.map(PathBuf::from).filter(|path| path.is_absolute());
-            let projects = match written {
+            let projects = match project_of(&directory, cache) {
                 Some(project) => vec![project],
                 None => {
                     let known = known.iter().filter(|project| is_short_for(&name, project));
@@ -126,6 +121,20 @@ fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<Lis
         .collect();
     lists.sort_by(|one, other| one.path.cmp(&other.path));
     lists
+}
+
+/// The project that Cursor wrote into one of its directories.
+fn project_of(directory: &Path, cache: &FileCache) -> Option<PathBuf> {
+    let trusted = cache.json(&directory.join(".workspace-trusted"))?;
+    let written = trusted.get("workspacePath")?.as_text().map(PathBuf::from);
+    written.filter(|path| path.is_absolute())
+}
+
+/// The existing directories that the user trusts in Cursor.
+pub(in super::super) fn trusted(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
+    let directories = listed(&around.home.join(".cursor/projects"), usize::MAX).into_iter();
+    let trusted = directories.filter_map(|directory| project_of(&directory, cache));
+    trusted.filter(|project| project.is_dir()).collect()
 }
 
 /// Whether `name` is the short name of a project: its letters and digits, with one `-` between them for everything else.

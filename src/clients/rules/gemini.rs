@@ -200,7 +200,7 @@ fn permits_mcpzip(policies: &Node) -> bool {
 }
 
 /// The directories of the extensions.
-fn extensions(around: &Surroundings) -> Vec<PathBuf> {
+pub(super) fn extensions(around: &Surroundings) -> Vec<PathBuf> {
     listed(&around.home.join(".gemini/extensions"), usize::MAX)
 }
 

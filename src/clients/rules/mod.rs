@@ -28,6 +28,8 @@ use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::servers::SERVERS;
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
+pub(super) use claude_code::is_hidden as is_hidden_at_claude_code;
+pub(super) use cursor_switches::trusted as trusted_by_cursor;
 pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
 };

@@ -7,7 +7,7 @@ use super::super::cache::FileCache;
 use super::super::entry::is_mcpzip;
 use super::super::model::{Approval, Found, Survey};
 use super::super::reading::{self, Part, part};
-use super::super::{Client, Node, Surroundings};
+use super::super::{Client, Node, Surroundings, approval};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
 
@@ -52,7 +52,7 @@ pub(super) fn find(
 }
 
 /// The servers in files of known projects that the survey has not read, of clients whose entries may limit tools. Of the other clients, only
-/// the entries of mcpzip.
+/// the entries of mcpzip and those that the user refuses.
 pub(in super::super) fn in_projects(
     survey: &Survey,
     clients: &[Client],
@@ -69,6 +69,8 @@ pub(in super::super) fn in_projects(
         let has_switches = has_switches(*client);
         // A file that only may have an entry of mcpzip is not reported.
         let cache = if has_switches { cache } else { &apart };
+        let user = survey.files.get(&client.user_location(around).path);
+        let user = user.map(|source| source.text.node());
         let files = survey.projects.iter();
         for location in files.filter_map(|directory| client.project_location(directory)) {
             let at = real(&location.path);
@@ -82,10 +84,15 @@ pub(in super::super) fn in_projects(
             let entries = node.at(&location.container).map(Node::members);
             for (name, entry) in entries.unwrap_or_default() {
                 let written = reading::written(*client, entry);
-                let entry = reading::read(*client, entry, location.project.as_deref());
+                let mut entry = reading::read(*client, entry, location.project.as_deref());
                 let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
-                if !has_switches && !is_mcpzip {
+                let is_refused =
+                    approval::of(&location, name, user, around, cache) == Approval::Refused;
+                if !has_switches && !is_mcpzip && !is_refused {
                     continue;
+                }
+                if is_refused && let Ok(entry) = &mut entry {
+                    entry.is_disabled = true;
                 }
                 all.push(Found {
                     written,
@@ -93,7 +100,10 @@ pub(in super::super) fn in_projects(
                     location: location.clone(),
                     name: name.to_owned(),
                     entry,
-                    approval: Approval::Given,
+                    approval: match is_refused {
+                        true => Approval::Refused,
+                        false => Approval::Given,
+                    },
                 });
             }
         }
