@@ -295,6 +295,11 @@ impl Plan {
             &mended,
             &mut warnings,
         )?);
+        if let Some(first) = edits.first_mut() {
+            let moved = placed.iter().map(|(_, name)| name.clone());
+            let limited = limits.iter().map(|(name, _)| (*name).to_owned());
+            first.relied = moved.chain(limited).collect();
+        }
         let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
         let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
@@ -422,10 +427,15 @@ fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
         .ok()
         .filter(|entry| !entry.is_disabled)?;
     let name = servers.off_equal(&entry.to_node())?;
-    Some(format!(
+    Some(off_here(name))
+}
+
+/// The reason why a server does not come over to its equal `name`, which is off.
+pub(super) fn off_here(name: &str) -> String {
+    format!(
         "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {name}` switches it on, and then \
          this one can move"
-    ))
+    )
 }
 
 /// The command that moves the server `name` of a client without the rules that keep it.
