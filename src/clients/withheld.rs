@@ -21,10 +21,12 @@ pub(super) struct Withheld {
     configured: Vec<Found>,
     /// The rules of each client.
     rules: BTreeMap<Client, Vec<Rule>>,
-    /// The clients that ran mcpzip before.
+    /// The clients that had mcpzip in all projects before.
     before: BTreeSet<Client>,
-    /// The clients that run mcpzip.
+    /// The clients that run mcpzip, also in one project alone.
     running: BTreeSet<Client>,
+    /// The clients that have mcpzip in all projects.
+    everywhere: BTreeSet<Client>,
     /// The clients that may get it in this run: they have servers to move, or are to be connected.
     expected: BTreeSet<Client>,
 }
@@ -80,11 +82,13 @@ impl Withheld {
         around: &Surroundings,
     ) -> Self {
         let configured = configured(servers, config_file, around);
-        let before = running(survey, launch, around);
+        let running = running(survey, launch, around);
+        let mut before = running.clone();
+        before.retain(|client| is_everywhere(*client, survey, around));
         let can_run = |client: &&Client| barrier(**client, survey, launch, around).is_none();
         let expected: BTreeSet<Client> = expected.iter().filter(can_run).copied().collect();
         let cache = FileCache::default();
-        let rules = before.union(&expected).map(|client| {
+        let rules = running.union(&expected).map(|client| {
             let others = survey.found.iter();
             let others = others.filter(|found| {
                 !found.is_mcpzip && found.entry.is_ok() && found.location.client != *client
@@ -97,7 +101,8 @@ impl Withheld {
         Self {
             configured,
             rules,
-            running: before.clone(),
+            running,
+            everywhere: before.clone(),
             before,
             expected,
         }
@@ -106,6 +111,7 @@ impl Withheld {
     /// From now on `client` runs mcpzip.
     pub(super) fn start(&mut self, client: Client) {
         self.running.insert(client);
+        self.everywhere.insert(client);
     }
 
     fn about<'w>(&'w self, client: Client, found: &'w Found) -> impl Iterator<Item = &'w Rule> {
@@ -115,7 +121,7 @@ impl Withheld {
 
     /// The clients that run mcpzip since this migration.
     fn started(&self) -> impl Iterator<Item = Client> {
-        self.running.difference(&self.before).copied()
+        self.everywhere.difference(&self.before).copied()
     }
 
     /// The reason why a server stays: a client would get it, or its own client would get one of `moving` or of mcpzip's, which a rule
@@ -145,7 +151,7 @@ impl Withheld {
     /// The reason why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
     /// servers would keep all others in their clients, so those that moved before count.
     pub(super) fn apart(&self, client: Client, moving: &[&Found]) -> Option<Reason> {
-        if self.running.contains(&client) {
+        if self.everywhere.contains(&client) {
             return None;
         }
         let moving = moving.iter().copied().map(|other| {
@@ -242,6 +248,17 @@ fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -> BTreeSet<
     own.map(|found| found.location.client)
         .chain(unread)
         .collect()
+}
+
+/// Whether a client that runs mcpzip has it in all projects, as far as its file can be read.
+fn is_everywhere(client: Client, survey: &Survey, around: &Surroundings) -> bool {
+    let path = client.user_location(around).path;
+    let mut unreadable = survey.unreadable.iter();
+    let mut own = survey.found.iter().filter(|found| found.is_mcpzip);
+    unreadable.any(|(known, _)| *known == path)
+        || own.any(|found| {
+            found.location.client == client && found.scope() == Scope::User && is_on(found)
+        })
 }
 
 /// Whether a file that cannot be understood may have an entry for mcpzip.
