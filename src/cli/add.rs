@@ -12,6 +12,7 @@ use super::diagnostics::Exit;
 use super::migrate::{diff_lines, older_note};
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
+use super::setup::warnings_about;
 use super::trial::Trial;
 use crate::clients::{BeforeChange, Journal, starts_mcpzip};
 use crate::config::find_program;
@@ -250,6 +251,7 @@ impl Addition<'_> {
         hints.extend(kept_hint(name, &before.into_inner(), &self.entry, file));
         hints.extend(changed.config.warnings_about(name));
         hints.extend(approval_hint(name, &changed.config));
+        hints.extend(warnings_about(name, paths, environment));
         if !self.check {
             let mut faults = changed.config.faults.iter();
             let fault = faults.find(|fault| fault.name == name);

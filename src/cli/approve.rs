@@ -406,16 +406,29 @@ async fn pending_of(
 ) -> Result<Pending, Exit> {
     let inventory = &app.proxy().inventory;
     let mut pending = inventory.pending(server);
+    let config = app.proxy().unscoped().config();
+    let is_disabled = config
+        .servers
+        .get(server)
+        .is_some_and(|entry| entry.disabled);
+    if is_disabled && pending.is_quarantined && counted(&pending) == 0 {
+        return match selection.all {
+            true => Ok(Pending::default()),
+            false => Err(Exit::failed(format!(
+                "`{server}` is disabled, so its tools are not known: `mcpzip enable {server}` switches it on, then run this again"
+            ))),
+        };
+    }
     if pending.is_quarantined && pending.tools.is_empty() {
         inventory.list(Some(server), LIST_LIMIT).await;
         pending = inventory.pending(server);
         if counted(&pending) == 0
             && let Some(Progress::Failed(reason)) = inventory.progress().get(server)
         {
-            let masker = &app.proxy().unscoped().config().masker;
-            let reason = masker.mask(&reason.to_string()).into_owned();
+            let reason = config.masker.mask(&reason.to_string()).into_owned();
             return Err(Exit::unavailable(format!(
-                "`{server}` cannot be reached, so there is nothing to decide on yet: {reason}"
+                "`{server}` cannot be reached, so there is nothing to decide on yet: {reason}. Correct that (`mcpzip doctor {server}`), then run \
+                 this again; `mcpzip disable {server}` keeps it from starting"
             )));
         }
     }

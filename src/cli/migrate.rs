@@ -43,6 +43,9 @@ pub(super) struct Arguments {
     /// Only servers of this client; may be given several times
     #[arg(long, value_name = "CLIENT", value_parser = client_names())]
     client: Vec<String>,
+    /// Leave out this client with its servers; may be given several times
+    #[arg(long, value_name = "CLIENT", value_parser = client_names(), conflicts_with = "client")]
+    without: Vec<String>,
     /// Only servers of this scope; may be given several times
     #[arg(long, value_name = "SCOPE", value_parser = scope_names())]
     scope: Vec<String>,
@@ -58,10 +61,10 @@ pub(super) struct Arguments {
     #[command(flatten)]
     secrets: SecretFlags,
     /// Claude Code's file, if it is not at its usual path
-    #[arg(long, value_name = "FILE", conflicts_with = "client")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["client", "without"])]
     claude_config: Option<PathBuf>,
     /// Import the configuration of another proxy instead of the clients' servers
-    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "scope", "codex_approval", "claude_config"])]
+    #[arg(long, value_name = "PROGRAM", conflicts_with_all = ["client", "without", "scope", "codex_approval", "claude_config"])]
     from: Option<Source>,
     /// Configuration to import, if it is not at its usual path
     #[arg(value_name = "FILE", requires = "from")]
@@ -108,7 +111,11 @@ impl Arguments {
     fn clients(&self) -> Vec<Client> {
         match self.claude_config {
             Some(_) => vec![Client::ClaudeCode],
-            None => clients_of(&self.client),
+            None => {
+                let mut clients = clients_of(&self.client);
+                clients.retain(|client| !self.without.iter().any(|name| name == client.name()));
+                clients
+            }
         }
     }
 }
@@ -141,6 +148,7 @@ pub(super) async fn run(
             .collect(),
         only: arguments.only.clone(),
         drop_rules: arguments.drop_rules,
+        refused: machine.journal().switched_off(),
         ..Choice::default()
     };
     arguments.secrets.choose(&mut choice);
@@ -149,16 +157,14 @@ pub(super) async fn run(
         .codex_approval
         .as_deref()
         .and_then(CodexApproval::named);
-    let mut clients: Vec<Client> = survey
-        .candidates()
-        .map(|found| found.location.client)
-        .collect();
-    clients.sort();
-    clients.dedup();
+    let connected = survey.found.iter().filter(|found| found.is_mcpzip);
+    let connected: BTreeSet<Client> = connected.map(|found| found.location.client).collect();
     let plan = |choice: &Choice, launch: &Launch| -> anyhow::Result<Plan> {
         let file = &machine.paths.config_file;
         let mut plan = Plan::new(&survey, choice, file, launch, &machine.around)?;
         plan.warnings.extend(twins::notes(&plan.secrets, machine));
+        let mut clients = connected.clone();
+        clients.extend(plan.edits.iter().filter_map(|edit| edit.client));
         plan.warnings.extend(surface_warnings(&clients, machine));
         Ok(plan)
     };
@@ -225,6 +231,9 @@ fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Ex
     }
     let names = survey.candidates().map(|found| found.name.as_str());
     let advice = match nearest(name, names) {
+        _ if name.contains(',') => {
+            "`--only` takes one name, and may be given several times".to_owned()
+        }
         Some(near) => format!("did you mean `{near}`?"),
         None => "`mcpzip migrate --dry-run` shows those that they have".to_owned(),
     };
@@ -875,7 +884,7 @@ pub(super) fn line(item: &Item) -> String {
         Verdict::Moves { name, .. } => format!("{} {server} as `{name}`{left}", good("moves")),
         Verdict::Conflicts { name } => {
             format!(
-                "{} {server}: mcpzip has a different server of this name, so it becomes `{name}`{left}",
+                "{} {server}: mcpzip has another server of this name, or gets one in this run, so it becomes `{name}`{left}",
                 bad("conflicts")
             )
         }

@@ -10,7 +10,9 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
+use super::setup::warnings_about;
 use super::unknown::unknown;
+use crate::clients::Journal;
 use crate::config::{
     Change, ChangeError, Config, Document, Environment, Paths, change_servers, restrictions,
 };
@@ -128,9 +130,13 @@ fn change(
         }
     })?;
     let is_enabled = matches!(change, Change::Switch { disabled: false });
-    let enabled = names.iter().filter(|_| is_enabled);
-    let hints = enabled.filter_map(|name| approval_hint(name, &changed.config));
-    for hint in hints.chain(gone.into_inner()) {
+    let mut hints = gone.into_inner();
+    for name in names.iter().filter(|_| is_enabled) {
+        hints.extend(approval_hint(name, &changed.config));
+        hints.extend(refusal_hint(name, context.paths));
+        hints.extend(warnings_about(name, context.paths, context.environment));
+    }
+    for hint in hints {
         context.output.note(&format!("hint: {hint}"));
     }
     if context.output.is_json() {
@@ -155,6 +161,26 @@ fn change(
     }
     context.output.line(faint(format!("  {}", file.display())));
     Ok(())
+}
+
+/// Tells which clients had a server switched off before it moved here, where it is on for all.
+fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
+    let refused = Journal::new(&paths.state_dir).switched_off();
+    let clients = refused.get(name)?;
+    let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+    let ways = clients.iter().map(|client| {
+        let client = client.name();
+        format!("`mcpzip disconnect {client}`, then `mcpzip connect {client} --profile NAME`")
+    });
+    Some(format!(
+        "{} had `{name}` switched off, and can call it now through mcpzip. To keep it from {}, write a profile without it, and use that: {}",
+        titles.join(" and "),
+        match titles.len() {
+            1 => "this client alone",
+            _ => "these clients alone",
+        },
+        Vec::from_iter(ways).join("; ")
+    ))
 }
 
 /// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.

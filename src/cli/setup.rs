@@ -1,5 +1,6 @@
 //! Shared parts of the commands that edit clients' files.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use clap::builder::PossibleValuesParser;
@@ -9,7 +10,7 @@ use super::output::Output;
 use super::printable::printable;
 use super::rules::listed;
 use crate::clients::{
-    Client, CodexApproval, Journal, Launch, Platform, Scope, Surroundings, Survey, guards,
+    Client, CodexApproval, Guards, Journal, Launch, Platform, Scope, Surroundings, Survey, running,
 };
 use crate::config::{
     self, Config, Environment, Paths, ProfileRequest, Surface, SurfaceRequest, SurfaceSource,
@@ -178,7 +179,7 @@ pub(super) fn rule_warnings(
         Err(error) => {
             let title = client.title();
             return vec![format!(
-                "the rules of {title} could not be compared with the servers behind mcpzip: {error}"
+                "the rules of {title} could not be compared with the servers behind mcpzip: {error}. Correct it, then `mcpzip doctor` compares them"
             )];
         }
     };
@@ -187,7 +188,8 @@ pub(super) fn rule_warnings(
         None => Config::text(paths, &around.environment).unwrap_or_default(),
     };
     let survey = Survey::of(&[client], around);
-    let rules = guards(client, &survey, &text, &paths.config_file, around).into_iter();
+    let gets = |name: &str| may_get(client, profile, name, config.as_ref());
+    let rules = Guards::of(client, &survey, (&text, &paths.config_file), gets, around).all();
     let seen = config.map(|config| SeenBy::of(client, profile, &config));
     let surface = seen.as_ref().and_then(|seen| surface_warning(client, seen));
     let interfaces = seen
@@ -196,8 +198,42 @@ pub(super) fn rule_warnings(
     rules.chain(surface).chain(interfaces).collect()
 }
 
+/// Whether sessions of a client, under a profile of its entry, may get this server.
+pub(super) fn may_get(
+    client: Client,
+    profile: Option<&str>,
+    server: &str,
+    config: Option<&Config>,
+) -> bool {
+    let has = |config: &Config| config.servers.keys().any(|known| known.as_str() == server);
+    // One that cannot be used now may be repaired.
+    config.is_none_or(|config| !has(config) || has(&SeenBy::of(client, profile, config).part))
+}
+
+/// Warnings of the rules of all clients that run mcpzip, which do not hold for this one of its servers.
+pub(super) fn warnings_about(
+    server: &str,
+    paths: &Paths,
+    environment: &Environment,
+) -> Vec<String> {
+    let Ok(machine) = Machine::new(paths.clone(), environment.clone(), false) else {
+        return Vec::new();
+    };
+    let (around, text) = (&machine.around, Config::text(paths, environment));
+    let (Ok(text), Ok(launch)) = (text, machine.launch()) else {
+        return Vec::new();
+    };
+    let survey = Survey::of(&Client::ALL, around);
+    let clients = running(&survey, &launch, around).into_iter();
+    let guards = clients.flat_map(|client| {
+        let config = (text.as_str(), paths.config_file.as_path());
+        Guards::of(client, &survey, config, |name| name == server, around).all()
+    });
+    guards.collect()
+}
+
 /// Warnings for clients that may get tools under their own names.
-pub(super) fn surface_warnings(clients: &[Client], machine: &Machine) -> Vec<String> {
+pub(super) fn surface_warnings(clients: &BTreeSet<Client>, machine: &Machine) -> Vec<String> {
     let Machine { around, paths, .. } = machine;
     let config = Config::load(paths, &around.environment).ok();
     let warnings = clients.iter().flat_map(|client| {

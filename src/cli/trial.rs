@@ -23,7 +23,12 @@ const HELP_LIMIT: Duration = Duration::from_secs(170);
 #[derive(Debug)]
 pub(super) enum Trial {
     /// The server listed its tools.
-    Ready { tools: usize, took: Duration },
+    Ready {
+        tools: usize,
+        /// The number of these that wait for a person.
+        held: usize,
+        took: Duration,
+    },
     /// The server requires a login first.
     Login,
     /// A variable in its entry is not set here.
@@ -69,8 +74,8 @@ impl Trial {
     /// The result as JSON.
     pub(super) fn to_json(&self) -> Value {
         match self {
-            Self::Ready { tools, took } => {
-                json!({ "state": "ready", "tools": tools, "seconds": took.as_secs_f64() })
+            Self::Ready { tools, held, took } => {
+                json!({ "state": "ready", "tools": tools, "held": held, "seconds": took.as_secs_f64() })
             }
             Self::Login => json!({ "state": "login" }),
             Self::Unset { variable } => json!({ "state": "unset", "variable": variable }),
@@ -82,9 +87,13 @@ impl Trial {
     /// Prints the result.
     pub(super) fn show(&self, name: &str, output: &Output) {
         output.line(match self {
-            Self::Ready { tools, took } => {
+            Self::Ready { tools, held, took } => {
                 let tools = counted(*tools, "tool");
-                format!("  {} {tools}, in {:.1} s", good("works:"), took.as_secs_f64())
+                let held = match held {
+                    0 => String::new(),
+                    held => format!(" ({held} to approve)"),
+                };
+                format!("  {} {tools}{held}, in {:.1} s", good("works:"), took.as_secs_f64())
             }
             Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
             Self::Unset { variable } => format!(
@@ -160,8 +169,10 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
                 .snapshot()
                 .server(&server)
                 .map_or(0, |known| known.entries().len());
+            let held = proxy.inventory.pending(&server).tools.len();
             Trial::Ready {
                 tools,
+                held,
                 took: start.elapsed(),
             }
         }

@@ -1,5 +1,6 @@
 //! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect`, `add --force` or `secret migrate` changed.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -89,6 +90,11 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         .journal()
         .undo(arguments.run.as_deref())
         .map_err(anyhow::Error::from)?;
+    for name in kept_servers(&restored, machine) {
+        output.note(&format!(
+            "`{name}` stays in mcpzip, as its entry was changed there: `mcpzip remove {name}` removes it"
+        ));
+    }
     if output.is_json() {
         let files = restored.iter().map(|(path, restored)| {
             let (outcome, kept) = words(restored);
@@ -144,6 +150,23 @@ pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
         (run.id, text)
     };
     begun.map(sentence).collect()
+}
+
+/// The servers that were kept in mcpzip's configuration.
+fn kept_servers(restored: &[(PathBuf, Restored)], machine: &Machine) -> BTreeSet<String> {
+    let ours = restored
+        .iter()
+        .filter(|(path, _)| *path == machine.paths.config_file);
+    let kept = ours.filter_map(|(_, restored)| match restored {
+        Restored::Kept(keys) => Some(keys),
+        _ => None,
+    });
+    let servers = kept
+        .flatten()
+        .filter_map(|key| key.strip_prefix("mcpServers."));
+    // Those of which the run only changed a value were there before.
+    let added = servers.filter(|name| !name.contains('.'));
+    added.map(str::to_owned).collect()
 }
 
 /// The run that would be undone.

@@ -31,6 +31,8 @@ pub(crate) struct Edit {
     pub(super) steps: Vec<Step>,
     /// The servers of mcpzip that clients have after this run in the place of their own, or whose limits stand for their rules.
     pub(super) relied: Vec<String>,
+    /// The servers, by mcpzip's names, that leave the file and were switched off in its client.
+    pub(super) off: Vec<String>,
 }
 
 /// A value that an edit changes.
@@ -157,6 +159,7 @@ impl Edit {
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
             relied: Vec::new(),
+            off: Vec::new(),
         };
         (!edit.steps.is_empty()).then_some(edit)
     }

@@ -154,8 +154,10 @@ impl Plan {
         paths.sort();
         paths.dedup();
         let is_private = at.is_some_and(|at| self.edits[at].is_private);
+        let off = at.map(|at| self.edits[at].off.clone()).unwrap_or_default();
         let edit = Edit::new(client, path, syntax, &source, &text, paths).map(|edit| Edit {
             is_private: edit.is_private || is_private,
+            off,
             ..edit
         });
         match (at, edit) {

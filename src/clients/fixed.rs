@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
+use super::listed::listed;
 use super::model::{Fixed, Found, Invocation, Survey, Unmovable};
 use super::rules::refused_access;
 use super::{Client, Node, Surroundings, Syntax};
@@ -68,10 +69,12 @@ pub(super) fn find(
         }
     }
     if clients.contains(&Client::VsCode) {
-        let profiles = Client::VsCode.profile_places(around).into_iter();
-        let lists = [Client::VsCode.user_location(around)].into_iter();
-        for list in lists.chain(profiles) {
-            let path = list.path.with_file_name("settings.json");
+        let profiles = listed(&around.vs_code().join("profiles"), usize::MAX).into_iter();
+        let projects = survey.projects.iter();
+        let places = [around.vs_code()].into_iter().chain(profiles);
+        let places = places.chain(projects.map(|project| project.join(".vscode")));
+        for place in places {
+            let path = place.join("settings.json");
             let settings = cache.json(&path).unwrap_or(Node::Null);
             let servers = settings.at(&["mcp", "servers"]).map(Node::members);
             for (server, _) in servers.unwrap_or_default() {

@@ -31,6 +31,15 @@ pub(crate) struct OwnEntry {
     pub refusal: Option<String>,
 }
 
+impl OwnEntry {
+    /// The profile that its arguments name.
+    #[must_use]
+    pub(crate) fn profile(&self) -> Option<&str> {
+        let mut args = self.args.iter().skip_while(|arg| *arg != "--profile");
+        args.nth(1).map(String::as_str)
+    }
+}
+
 /// The variables that Codex passes on.
 const VARIABLES: &str = "env_vars";
 

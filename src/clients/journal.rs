@@ -5,7 +5,7 @@
 //! program has written since; otherwise it removes only our changes: by lines while our lines are still there, and by
 //! values otherwise.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -153,6 +153,9 @@ struct FileRecord {
     /// As in an [`Edit`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     relied: Vec<String>,
+    /// As in an [`Edit`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    off: Vec<String>,
 }
 
 /// Values as JSON text, which keeps the order of their keys.
@@ -286,6 +289,7 @@ impl Journal {
                 after,
                 steps: edit.steps.iter().map(StepRecord::of).collect(),
                 relied: edit.relied.clone(),
+                off: edit.off.clone(),
             });
         }
         self.save(&id, &record)?;
@@ -309,6 +313,21 @@ impl Journal {
                 None => Some(String::new()),
             }
         })
+    }
+
+    /// The servers of mcpzip that clients had switched off before they moved, with these clients. Runs that were undone do not count.
+    #[must_use]
+    pub(crate) fn switched_off(&self) -> BTreeMap<String, BTreeSet<Client>> {
+        let mut servers: BTreeMap<String, BTreeSet<Client>> = BTreeMap::new();
+        let records = self.ids().into_iter().filter_map(|id| self.load(&id).ok());
+        let records = records.filter(|record| record.state != RunState::Undone);
+        for file in records.flat_map(|record| record.files) {
+            let client = file.client.as_deref().and_then(Client::named);
+            for name in file.off {
+                servers.entry(name).or_default().extend(client);
+            }
+        }
+        servers
     }
 
     /// The directory with the previous files of the run `id`.

@@ -401,7 +401,7 @@ impl Surroundings {
             .unwrap_or_else(|| self.home.join("AppData/Roaming"))
     }
 
-    fn vs_code(&self) -> PathBuf {
+    pub(super) fn vs_code(&self) -> PathBuf {
         match self.platform {
             Platform::Linux => self.config().join("Code/User"),
             Platform::Mac => self.home.join("Library/Application Support/Code/User"),

@@ -69,7 +69,7 @@ pub(crate) use replaced::BeforeChange;
 pub(crate) use servers::Twin;
 pub(crate) use stored::Destination;
 pub(crate) use text::{Syntax, Text, TextError};
-pub(crate) use withheld::guards;
+pub(crate) use withheld::{Guards, running};
 
 use crate::config::Environment;
 

@@ -7,12 +7,13 @@ use super::cache::read_source;
 use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
+use super::model::Approval;
 use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
 use super::sharing::Ruled;
 use super::stored::{Destination, Stored};
 use super::warnings::rules_of;
-use super::withheld::{Reason, Withheld, becomes_limit};
+use super::withheld::{Reason, Withheld, becomes_limit, withholds_all};
 use super::{
     Carried, Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax,
     Verdict,
@@ -36,6 +37,8 @@ pub(crate) struct Choice {
     pub connecting: BTreeSet<Client>,
     /// The servers, by the client's name, that are merged with one that differs only in secrets.
     pub merged: BTreeSet<String>,
+    /// The servers of mcpzip that clients had switched off before they moved, with these clients.
+    pub refused: BTreeMap<String, BTreeSet<Client>>,
     /// Whether literal secrets of new servers move to the file of secrets.
     pub extracts_secrets: bool,
     /// The place of these secrets. To the store of `${keyring:NAME}`, those of our own files move with them.
@@ -51,6 +54,8 @@ pub(crate) struct Plan {
     pub edits: Vec<Edit>,
     /// The clients of [`Choice::connecting`] that do not get an entry, with the reasons.
     pub apart: BTreeMap<Client, String>,
+    /// A sentence with the command that moves more servers, as it leaves clients out. It is one of the warnings, too.
+    pub leaving: Option<String>,
     /// The rules that keep servers from moving.
     pub blocking: Vec<Rule>,
     /// The rules that the proxy applies afterwards.
@@ -165,9 +170,12 @@ impl Plan {
         let unreadable = PlanError::unreadable(config_file);
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let stored = Stored::of(config_file, &around.environment)?.to(choice.destination.clone());
-        let mut servers = Servers::of(&config.text).with_secrets(stored);
+        let servers = Servers::of(&config.text).with_secrets(stored);
+        let mut servers = servers.with_refused(choice.refused.clone());
         let (mut twins, mut unwrapped, mut placed) = (Vec::new(), Vec::new(), Vec::new());
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
+        let mut off: Vec<(&Found, String)> = Vec::new();
+        let (mut kept, mut leaving) = (BTreeSet::new(), BTreeSet::new());
         let is_meant = |found: &&Found| {
             (choice.scopes.is_empty() || choice.scopes.contains(&found.scope()))
                 && (choice.only.is_empty() || choice.only.contains(&found.name))
@@ -192,8 +200,8 @@ impl Plan {
                 &found.location.path,
                 &found.location.client.user_location(around).path,
             ];
-            let kept = files.into_iter().find_map(|path| refused.get(path));
-            let verdict = match kept
+            let refusal = files.into_iter().find_map(|path| refused.get(path));
+            let verdict = match refusal
                 .cloned()
                 .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
                 .or_else(|| astray::elsewhere(client, survey, config_file))
@@ -201,10 +209,15 @@ impl Plan {
                     let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)
                         .or_else(|| withheld.reason(found, &moving));
                     let reason = reason.filter(|_| !choice.drop_rules)?;
+                    if !reason.leaving.is_empty() {
+                        kept.insert(format!("`{}`", found.name));
+                        leaving.extend(reason.leaving.iter().copied());
+                    }
                     Some(reason.with(all_the_same(&found.name)))
                 })
-                .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
-            {
+                .or_else(|| {
+                    useless_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
+                }) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -218,6 +231,9 @@ impl Plan {
                     notes.extend(approval::note(found, &verdict));
                     if let Verdict::Moves { name, .. } | Verdict::Conflicts { name } = &verdict {
                         placed.push((found, name.clone()));
+                        if entry.is_disabled && found.approval != Approval::Missing {
+                            off.push((found, name.clone()));
+                        }
                         if entry.is_unwrapped {
                             unwrapped.push(name.clone());
                         }
@@ -300,6 +316,12 @@ impl Plan {
             let limited = limits.iter().map(|(name, _)| (*name).to_owned());
             first.relied = moved.chain(limited).collect();
         }
+        for edit in &mut edits {
+            let here = off
+                .iter()
+                .filter(|(found, _)| found.location.path == edit.path);
+            edit.off = here.map(|(_, name)| name.clone()).collect();
+        }
         let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
         let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
@@ -328,6 +350,8 @@ impl Plan {
             ))
         });
         warnings.splice(0..0, barred);
+        let leaving = (!leaving.is_empty()).then(|| leaving_out(&leaving, &kept, choice, survey));
+        warnings.splice(0..0, leaving.clone());
         let mut tightened = warnings::tightened(survey, &placed, config.text.node());
         for limit in shared.limits {
             if !tightened.contains(&limit) {
@@ -338,6 +362,7 @@ impl Plan {
             items,
             edits,
             apart,
+            leaving,
             blocking,
             carried,
             lost,
@@ -419,22 +444,78 @@ fn stays(
     Some(reason)
 }
 
-/// The reason why a server that is on stays: mcpzip has it under some name, and it is switched off there.
-fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
+/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off, or all tools are denied.
+fn useless_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
     let entry = found
         .entry
         .as_ref()
         .ok()
         .filter(|entry| !entry.is_disabled)?;
-    let name = servers.off_equal(&entry.to_node())?;
-    Some(off_here(name))
+    let node = entry.to_node();
+    if let Some(name) = servers.off_equal(&node) {
+        let clients: Vec<&str> = servers.refused_by(name).map(Client::title).collect();
+        let also = match clients.is_empty() {
+            true => String::new(),
+            false => format!(
+                ", also for {}, which had it switched off",
+                clients.join(" and ")
+            ),
+        };
+        return Some(off_here(name, &also));
+    }
+    let is_denied = rules_of(survey, found).any(withholds_all);
+    let name = servers.denied_equal(&node).filter(|_| !is_denied)?;
+    Some(format!(
+        "mcpzip has the same program or URL as `{name}`, all of whose tools are denied there, and so would be all tools of this one; \
+         without that denial (`tools` of `{name}`) it can move"
+    ))
 }
 
-/// The reason why a server does not come over to its equal `name`, which is off.
-pub(super) fn off_here(name: &str) -> String {
+/// The reason why a server does not come over to its equal `name`, which is off; `also` is for whom else.
+pub(super) fn off_here(name: &str, also: &str) -> String {
     format!(
-        "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {name}` switches it on, and then \
-         this one can move"
+        "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {}` switches it on{also}, and \
+         then this one can move",
+        shell_word(name)
+    )
+}
+
+/// The sentence that says how the servers `kept` move: without the clients `leaving`.
+fn leaving_out(
+    leaving: &BTreeSet<Client>,
+    kept: &BTreeSet<String>,
+    choice: &Choice,
+    survey: &Survey,
+) -> String {
+    let mut command = "mcpzip migrate".to_owned();
+    let mut option =
+        |name: &str, value: &str| command += &format!(" --{name} {}", shell_word(value));
+    match survey.movable.len() < Client::ALL.len() {
+        true => {
+            let rest = survey
+                .movable
+                .iter()
+                .filter(|client| !leaving.contains(client));
+            rest.for_each(|client| option("client", client.name()));
+        }
+        false => leaving
+            .iter()
+            .for_each(|client| option("without", client.name())),
+    }
+    // Another command chooses these itself.
+    if choice.connecting.is_empty() {
+        choice
+            .scopes
+            .iter()
+            .for_each(|scope| option("scope", scope.name()));
+        choice.only.iter().for_each(|name| option("only", name));
+    }
+    let titles: Vec<&str> = leaving.iter().map(|client| client.title()).collect();
+    let kept: Vec<&str> = kept.iter().map(String::as_str).collect();
+    format!(
+        "`{command}` leaves out {}, so {} can move",
+        titles.join(" and "),
+        kept.join(", ")
     )
 }
 
@@ -458,16 +539,20 @@ pub(super) fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> V
     });
     found
         .chain(elsewhere)
-        .map(|(found, title)| Ruled {
-            name: &found.name,
-            client: found.location.client,
-            title,
-            placed: placed
-                .iter()
-                .find(|(moved, _)| moved.is(found))
-                .map(|(_, name)| name.as_str()),
-            entry: found.entry.as_ref().ok().map(Entry::to_node),
-            rights: Rights::of(rules_of(survey, found), None),
+        .map(|(found, title)| {
+            let mut here = placed.iter().filter(|(moved, _)| moved.is(found));
+            let placed = here.next().map(|(_, name)| name.as_str());
+            // Behind mcpzip, a denial of all tools of a server that stays keeps its client and its equals apart.
+            let rules = rules_of(survey, found);
+            let rules = rules.filter(|rule| placed.is_some() || !withholds_all(rule));
+            Ruled {
+                name: &found.name,
+                client: found.location.client,
+                title,
+                placed,
+                entry: found.entry.as_ref().ok().map(Entry::to_node),
+                rights: Rights::of(rules, None),
+            }
         })
         .collect()
 }
@@ -519,5 +604,6 @@ pub(super) fn guarded_elsewhere(
             "{client} has the same server, and where it calls that through mcpzip, {why}"
         ),
         remedies: remedy.into_iter().collect(),
+        leaving: BTreeSet::new(),
     })
 }

@@ -1,12 +1,14 @@
 //! The servers of our own configuration during a migration or an import.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
-use super::{Entry, Found, Known, Node, Text, TextError, Verdict, names, references, stored};
+use super::{
+    Client, Entry, Found, Known, Node, Rule, Text, TextError, Verdict, names, references, stored,
+};
 use crate::config::safe_name;
 
 /// The servers of `mcpzip`, including new ones.
@@ -22,6 +24,8 @@ pub(super) struct Servers {
     merged: Vec<(String, String)>,
     /// The variables that other parts of the configuration refer to.
     elsewhere: BTreeSet<String>,
+    /// The servers that clients had switched off before they moved, with these clients.
+    refused: BTreeMap<String, BTreeSet<Client>>,
 }
 
 /// A server that differs from another only in its secrets.
@@ -65,12 +69,23 @@ impl Servers {
             stored: Stored::default(),
             merged: Vec::new(),
             elsewhere: variables_elsewhere(config.node()),
+            refused: BTreeMap::new(),
         }
     }
 
     /// These servers, whose secrets may be in `stored`.
     pub(super) fn with_secrets(self, stored: Stored) -> Self {
         Self { stored, ..self }
+    }
+
+    /// These servers, of which clients had some switched off before they moved.
+    pub(super) fn with_refused(self, refused: BTreeMap<String, BTreeSet<Client>>) -> Self {
+        Self { refused, ..self }
+    }
+
+    /// The clients that had this server switched off before it moved.
+    pub(super) fn refused_by(&self, name: &str) -> impl Iterator<Item = Client> {
+        self.refused.get(name).into_iter().flatten().copied()
     }
 
     /// All servers, by name.
@@ -103,14 +118,22 @@ impl Servers {
         // A number was appended for each other server with its name.
         let suffixed = [name.clone(), format!("{name}-{origin}")].into_iter();
         let numbered = (2..10).map(|number| format!("{name}-{number}"));
+        let of_name: Vec<String> = suffixed.chain(numbered).collect();
+        let is_other = |known: &&String| !of_name.contains(known);
+        let others = self.all.iter().map(|(known, _)| known).filter(is_other);
+        let others: Vec<String> = others.cloned().collect();
         let mut twin = None;
-        for known in suffixed.chain(numbered) {
-            let Some(at) = self.position(&known) else {
+        for known in of_name.iter().chain(&others) {
+            let Some(at) = self.position(known) else {
                 continue;
             };
             let Some(difference) = self.difference(at, &node) else {
                 continue;
             };
+            // One of another name is perhaps the same if one of both only refers to a secret that is not there.
+            if others.contains(known) && (!difference.is_open || difference.is_other) {
+                continue;
+            }
             if difference.is_open && !is_merged {
                 twin.get_or_insert((self.all[at].0.clone(), difference));
                 continue;
@@ -351,6 +374,28 @@ impl Servers {
             is_off && !self.new.contains(name) && Rights::read(there).is_for_all()
         });
         let (name, _) = before.find(|(_, there)| self.is_equal(node, there))?;
+        Some(name)
+    }
+
+    /// Whether the entry of a server has this rule of a client.
+    pub(super) fn has_rule(&self, name: &str, rule: &Rule) -> bool {
+        let rights = Rights::of(std::iter::once(rule), None);
+        let mut here = self.all.iter().filter(|(known, _)| known == name);
+        let has_it = |there: &Rights| there.with_tools_of(&rights).hidden_with(&rights) == *there;
+        rule.is_carried() && here.any(|(_, node)| has_it(&Rights::read(node)))
+    }
+
+    /// Whether all tools of a server are denied.
+    pub(super) fn denies_all(&self, name: &str) -> bool {
+        let mut here = self.all.iter().filter(|(known, _)| known == name);
+        here.any(|(_, node)| Rights::read(node).denies_all())
+    }
+
+    /// A server that mcpzip had before, of the same program or URL, all of whose tools are denied.
+    pub(super) fn denied_equal(&self, node: &Node) -> Option<&str> {
+        let before = self.all.iter().filter(|(name, _)| !self.new.contains(name));
+        let mut denied = before.filter(|(name, _)| self.denies_all(name));
+        let (name, _) = denied.find(|(_, there)| self.is_same_program(node, there))?;
         Some(name)
     }
 

@@ -273,15 +273,14 @@ impl Servers {
 
     /// Notes about new servers that are equal to one with another name, if both are on: agents would get each of their tools twice.
     fn twice(&self) -> Vec<String> {
-        let is_renamed = |name: &String| self.renamed.iter().any(|(new, _)| new == name);
         let new = self.all.iter().enumerate();
-        let new = new.filter(|(_, (name, _))| self.new.contains(name) && !is_renamed(name));
+        let new = new.filter(|(_, (name, _))| self.new.contains(name));
         let on = new.filter(|(_, (name, _))| !self.is_off(name));
         on.filter_map(|(at, (name, node))| {
             let (other, _) = self.all[..at].iter().find(|(other, there)| {
                 let difference = self.stored().difference(&plain(there), &plain(node));
                 let is_equal = difference.is_some_and(|found| !found.is_open);
-                is_equal && !is_renamed(other) && !self.is_off(other) && there.get("projects") == node.get("projects")
+                is_equal && !self.is_off(other) && there.get("projects") == node.get("projects")
             })?;
             Some(format!(
                 "`{name}` is `{other}` under another name, so its tools are there twice: `mcpzip remove {name}` removes one of them"

@@ -13,13 +13,14 @@ use super::{
     Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
 };
 use super::{barrier, reading, rules};
+use crate::config::safe_name;
 use crate::files::read_regular;
 
 /// The rules of clients about servers of others.
 pub(super) struct Withheld {
     /// The servers that mcpzip had before.
     configured: Vec<Found>,
-    /// The rules of each client.
+    /// The rules of each client. Of those that withhold a whole server, only those about servers that a client could call.
     rules: BTreeMap<Client, Vec<Rule>>,
     /// The clients that had mcpzip in all projects before.
     before: BTreeSet<Client>,
@@ -37,6 +38,8 @@ pub(super) struct Reason {
     pub text: String,
     /// The ways to change that, apart from giving the rule up.
     pub remedies: Vec<String>,
+    /// The clients without which the server could move in this run.
+    pub leaving: BTreeSet<Client>,
 }
 
 impl Reason {
@@ -44,29 +47,6 @@ impl Reason {
     pub(super) fn with(mut self, last: String) -> String {
         self.remedies.push(last);
         format!("{}; {}", self.text, self.remedies.join(", or "))
-    }
-
-    /// `client` could call `what`, which is named `name`, and `rule` would not hold.
-    fn of(client: &str, (what, name): (&str, &str), rule: &Rule, is_running: bool) -> Self {
-        let (key, path, text) = (&rule.key, rule.path.display(), &rule.text);
-        let mut remedies = Vec::new();
-        let why = match rule.is_unknown() {
-            true => {
-                remedies.push(format!("correct {path}"));
-                format!("and its rules in {path} are not known: it {text}")
-            }
-            false => format!("where `{key}` in {path} would not hold: {text}"),
-        };
-        if rule.reach == Reach::Others {
-            remedies.push(format!("add `{name}` to that list"));
-        }
-        if !is_running {
-            remedies.push(format!("leave {client} out of this run (`--client`)"));
-        }
-        Self {
-            text: format!("{client} could call {what} through mcpzip, {why}"),
-            remedies,
-        }
     }
 }
 
@@ -85,6 +65,11 @@ impl Withheld {
         let running = running(survey, launch, around);
         let mut before = running.clone();
         before.retain(|client| is_everywhere(*client, survey, around));
+        // All tools of such a server are denied behind mcpzip, too.
+        let denials = survey.rules.iter();
+        let denials: Vec<&Rule> = denials.filter(|rule| withholds_all(rule)).collect();
+        let is_callable =
+            |other: &Found| is_on(other) && !denials.iter().any(|denial| denial.is_about(other));
         let can_run = |client: &&Client| barrier(**client, survey, launch, around).is_none();
         let expected: BTreeSet<Client> = expected.iter().filter(can_run).copied().collect();
         let cache = FileCache::default();
@@ -94,7 +79,11 @@ impl Withheld {
                 !found.is_mcpzip && found.entry.is_ok() && found.location.client != *client
             });
             let others: Vec<&Found> = others.chain(&configured).chain(more).collect();
-            let rules = about_others(*client, &others, survey, servers, around, &cache);
+            let mut rules = about_others(*client, &others, survey, servers, around, &cache);
+            rules.retain(|rule| {
+                let mut about = others.iter().filter(|other| rule.is_about(other));
+                becomes_limit(rule) || about.any(|other| is_callable(other))
+            });
             (*client, rules)
         });
         let rules = rules.collect();
@@ -119,33 +108,54 @@ impl Withheld {
         rules.filter(|rule| rule.is_about(found))
     }
 
-    /// The clients that run mcpzip since this migration.
-    fn started(&self) -> impl Iterator<Item = Client> {
-        self.everywhere.difference(&self.before).copied()
+    /// `rule` would not hold for `what`, which its client could call.
+    fn because(&self, rule: &Rule, what: &str) -> Reason {
+        let (key, path, text) = (&rule.key, rule.path.display(), &rule.text);
+        let mut remedies = Vec::new();
+        let why = match rule.is_unknown() {
+            true => {
+                remedies.push(format!("correct {path}"));
+                format!("and its rules in {path} are not known: it {text}")
+            }
+            false => format!("where `{key}` in {path} would not hold: {text}"),
+        };
+        if rule.reach == Reach::Others {
+            let rules = self.rules.get(&rule.client).into_iter().flatten();
+            let of_list = rules.filter(|other| (&other.path, &other.key) == (&rule.path, key));
+            let missing = of_list.filter(|other| is_kept_apart(other));
+            let missing: BTreeSet<String> =
+                missing.map(|other| format!("`{}`", other.server)).collect();
+            let missing = Vec::from_iter(missing).join(", ");
+            remedies.push(format!("add {missing} to that list"));
+        }
+        let client = rule.client.title();
+        Reason {
+            text: format!("{client} could call {what} through mcpzip, {why}"),
+            remedies,
+            leaving: BTreeSet::new(),
+        }
     }
 
     /// The reason why a server stays: a client would get it, or its own client would get one of `moving` or of mcpzip's, which a rule
     /// withholds as a whole or in a way that cannot be carried over.
     pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<Reason> {
         let own = found.location.client;
-        let running = self.running.iter();
-        let running = running.map(|client| (client, true));
-        let expected = self.expected.difference(&self.running);
-        let clients = running.chain(expected.map(|client| (client, false)));
-        let clients = clients.filter(|(client, _)| **client != own && is_on(found));
-        let mut of_others = clients.flat_map(move |(client, is_running)| {
+        let clients = self.running.union(&self.expected);
+        let of_others = clients.filter(|client| **client != own).flat_map(|client| {
+            let is_running = self.running.contains(client);
             let rules = self.about(*client, found);
-            let rules =
-                rules.filter(move |rule| is_kept_apart(rule) && (is_running || !yields(rule)));
-            rules.map(move |rule| (rule, is_running))
+            rules.filter(move |rule| is_kept_apart(rule) && (is_running || !yields(rule)))
         });
-        match of_others.next() {
-            Some((rule, is_running)) => {
-                let title = rule.client.title();
-                Some(Reason::of(title, ("it", &found.name), rule, is_running))
-            }
-            None => self.apart(own, moving),
-        }
+        let (running, others): (Vec<_>, Vec<_>) =
+            of_others.partition(|rule| self.running.contains(&rule.client));
+        let Some(rule) = running.first().or(others.first()) else {
+            return self.apart(own, moving);
+        };
+        let leaving = others.iter().filter(|_| running.is_empty());
+        Some(Reason {
+            leaving: leaving.map(|rule| rule.client).collect(),
+            ..self.because(rule, "it")
+        })
     }
 
     /// The reason why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
@@ -160,15 +170,15 @@ impl Withheld {
         });
         let configured = self.configured.iter();
         let configured = configured.map(|other| (other, format!("`{}`", other.name), true));
-        let mut others = moving.chain(configured).filter(|(other, ..)| is_on(other));
-        others.find_map(|(other, what, is_configured)| {
-            let mut rules = self.about(client, other);
-            // A server of another client stays there if this one has it switched off, so only one of mcpzip's comes with it.
-            let counts = |rule: &Rule| is_configured || rule.reach != Reach::Switch;
-            let rule = rules.find(|rule| is_kept_apart(rule) && counts(rule))?;
-            let title = client.title();
-            Some(Reason::of(title, (&what, &other.name), rule, true))
-        })
+        moving
+            .chain(configured)
+            .find_map(|(other, what, is_configured)| {
+                let mut rules = self.about(client, other);
+                // A server of another client stays there if this one has it switched off, so only one of mcpzip's comes with it.
+                let counts = |rule: &Rule| is_configured || rule.reach != Reach::Switch;
+                let rule = rules.find(|rule| is_kept_apart(rule) && counts(rule))?;
+                Some(self.because(rule, &what))
+            })
     }
 
     /// The clients of `wanted` that do not get mcpzip, with the reasons. The others run it from now on.
@@ -199,10 +209,16 @@ impl Withheld {
             let rules = clients.flat_map(move |client| self.about(*client, found));
             rules.map(move |rule| (name.as_str(), rule))
         });
-        let configured = self.started().flat_map(move |client| {
+        let configured = self.running.iter().flat_map(move |client| {
             let found = self.configured.iter();
             found.flat_map(move |found| {
-                self.about(client, found)
+                let rules = self.about(*client, found);
+                // A file that cannot be read for once hides no server that was there before.
+                let is_known = |rule: &&Rule| {
+                    !self.before.contains(client) || !becomes_limit(rule) || is_protecting(rule)
+                };
+                rules
+                    .filter(is_known)
                     .map(|rule| (found.name.as_str(), rule))
             })
         });
@@ -217,13 +233,17 @@ fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> V
         config_file.clone_into(&mut location.path);
         // Its entries have the form of Claude Code's.
         let entry = reading::read(Client::ClaudeCode, node, None);
+        let is_off = node.get("disabled") == Some(&Node::Flag(true)) || servers.denies_all(name);
         Found {
             location,
             name: name.clone(),
             entry: entry.map_err(|_| Unmovable::Configured),
             written: reading::written(Client::ClaudeCode, node),
             is_mcpzip: false,
-            approval: Approval::Given,
+            approval: match is_off {
+                true => Approval::Refused,
+                false => Approval::Given,
+            },
         }
     };
     servers.all().iter().map(of).collect()
@@ -231,7 +251,7 @@ fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> V
 
 /// The clients that run mcpzip, in any scope, as far as their settings let them. One whose file cannot be read does if its text names
 /// mcpzip.
-fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -> BTreeSet<Client> {
+pub(crate) fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -> BTreeSet<Client> {
     let own = survey.found.iter().chain(&survey.in_projects);
     // Whether a project's entry may run is known of Claude Code alone.
     let own = own
@@ -271,52 +291,79 @@ fn may_have_mcpzip(path: &Path) -> bool {
 
 /// Whether a server is on. No client can call one that is off.
 fn is_on(found: &Found) -> bool {
-    !found.entry.as_ref().is_ok_and(|entry| entry.is_disabled)
+    let is_disabled = found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
+    !is_disabled && found.approval != Approval::Refused
 }
 
-/// Warnings of the rules of `client` that do not hold for the servers of `config`, the text of `config_file`.
-#[must_use]
-pub(crate) fn guards(
-    client: Client,
-    survey: &Survey,
-    config: &str,
-    config_file: &Path,
-    around: &Surroundings,
-) -> Vec<String> {
-    let Ok(text) = Text::parse(Syntax::Json, config) else {
-        return Vec::new();
-    };
-    let servers = Servers::of(&text);
-    let configured = configured(&servers, config_file, around);
-    let others: Vec<&Found> = configured.iter().filter(|found| is_on(found)).collect();
-    let cache = FileCache::default();
-    let rules = about_others(client, &others, survey, &servers, around, &cache);
-    let rules = rules
-        .iter()
-        .filter(|rule| !rules::is_in(rule, text.node()))
-        .map(|rule| (rule.server.as_str(), rule));
-    given_up(&rules.collect::<Vec<_>>())
+/// Warnings of the rules of a client that do not hold for the servers of mcpzip.
+#[derive(Debug, Default)]
+pub(crate) struct Guards {
+    /// Of those that a migration makes rules of mcpzip.
+    pub carried: Vec<String>,
+    /// Of all others.
+    pub lost: Vec<String>,
+}
+
+impl Guards {
+    /// Compares the rules of `client` with those servers of `config`, the text of `config_file`, that it gets.
+    #[must_use]
+    pub(crate) fn of(
+        client: Client,
+        survey: &Survey,
+        (config, config_file): (&str, &Path),
+        gets: impl Fn(&str) -> bool,
+        around: &Surroundings,
+    ) -> Self {
+        let Ok(text) = Text::parse(Syntax::Json, config) else {
+            return Self::default();
+        };
+        let servers = Servers::of(&text);
+        let configured = configured(&servers, config_file, around);
+        let others = configured.iter();
+        let others: Vec<&Found> = others
+            .filter(|found| is_on(found) && gets(&found.name))
+            .collect();
+        let cache = FileCache::default();
+        let rules = about_others(client, &others, survey, &servers, around, &cache);
+        let rules = rules.iter().map(|rule| (rule.server.as_str(), rule));
+        let open = rules.filter(|(name, rule)| !servers.has_rule(name, rule));
+        let (carried, lost): (Vec<_>, Vec<_>) = open.partition(|(_, rule)| is_protecting(rule));
+        Self {
+            carried: given_up(&carried),
+            lost: given_up(&lost),
+        }
+    }
+
+    /// All of them.
+    pub(crate) fn all(self) -> impl Iterator<Item = String> {
+        self.carried.into_iter().chain(self.lost)
+    }
 }
 
 /// Warnings of rules that do not hold, each with the name of a server that it is about.
 pub(super) fn given_up(rules: &[(&str, &Rule)]) -> Vec<String> {
-    let mut texts: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    let mut texts: BTreeMap<(Client, String), BTreeSet<String>> = BTreeMap::new();
     for (name, rule) in rules {
         let (key, path, text) = (&rule.key, rule.path.display(), &rule.text);
         let why = match rule.kind {
             RuleKind::Unread => format!("and its rules in {path} are not known: it {text}"),
             _ => format!("where `{key}` in {path} does not hold: {text}"),
         };
-        let text = format!("{}\n{why}", rule.client.title());
-        texts.entry(text).or_default().insert(format!("`{name}`"));
+        let command = rule.client.name();
+        let way = match is_protecting(rule) {
+            true => format!("`mcpzip migrate --client {command}` makes it a rule of mcpzip"),
+            false => format!(
+                "`projects` and `tools` of an entry at mcpzip limit it for all clients, and `mcpzip connect {command} --profile NAME` gives {} a \
+                 profile without it",
+                rule.client.title()
+            ),
+        };
+        let names = texts.entry((rule.client, format!("{why}; {way}")));
+        names.or_default().insert(format!("`{name}`"));
     }
-    let warnings = texts.into_iter().map(|(text, names)| {
-        let (client, why) = text.split_once('\n').unwrap_or_default();
-        let names: Vec<String> = names.into_iter().collect();
-        format!(
-            "{client} can call {} through mcpzip, {why}; `projects` and `tools` of an entry at mcpzip limit it for all clients",
-            names.join(", ")
-        )
+    let warnings = texts.into_iter().map(|((client, why), names)| {
+        let (title, names) = (client.title(), Vec::from_iter(names).join(", "));
+        format!("{title} can call {names} through mcpzip, {why}")
     });
     warnings.collect()
 }
@@ -331,6 +378,11 @@ pub(super) fn becomes_limit(rule: &Rule) -> bool {
     rule.is_carried() && !withholds_all(rule)
 }
 
+/// Whether a rule is known, and becomes one of mcpzip's also for a server that its client has through mcpzip already.
+fn is_protecting(rule: &Rule) -> bool {
+    becomes_limit(rule) && rule.kind != RuleKind::Unread
+}
+
 /// Whether its client, if it does not run mcpzip yet, rather keeps its own servers: the rule is about most servers of others.
 fn yields(rule: &Rule) -> bool {
     let is_about_most = match rule.reach {
@@ -341,7 +393,8 @@ fn yields(rule: &Rule) -> bool {
     is_about_most || rule.is_unknown() || matches!(rule.carried, Carried::Only(_))
 }
 
-fn withholds_all(rule: &Rule) -> bool {
+/// Whether a rule denies all tools.
+pub(super) fn withholds_all(rule: &Rule) -> bool {
     match &rule.carried {
         Carried::Deny(tools) => tools.iter().any(|tool| tool == "*"),
         Carried::Only(tools) => tools.is_empty(),
@@ -359,7 +412,9 @@ fn about_others(
     around: &Surroundings,
     cache: &FileCache,
 ) -> Vec<Rule> {
+    let refused = refused_in_projects(client, servers);
     let own = survey.found.iter().chain(&survey.in_projects);
+    let own = own.chain(&refused);
     let own = own.filter(|found| found.location.client == client && !found.is_mcpzip);
     let own: Vec<(&Found, Option<Entry>)> =
         own.map(|found| (found, entry_of(found, survey))).collect();
@@ -372,13 +427,24 @@ fn about_others(
         (Some(one), Some(other)) => servers.is_equal(one, &other.to_node()),
         _ => false,
     };
+    let denials: Vec<&Rule> = survey
+        .rules
+        .iter()
+        .filter(|rule| withholds_all(rule))
+        .collect();
     // A program that the client runs itself is not withheld.
     let is_run = |node: Option<&Node>| {
         let mut run = own.iter().filter(|(found, _)| {
             let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);
-            is_on && found.location.project.is_none()
+            let is_denied = denials.iter().any(|denial| denial.is_about(found));
+            is_on && !is_denied && found.location.project.is_none()
         });
         run.any(|(_, entry)| is_equal(node, entry.as_ref()))
+    };
+    // The client's own one of the name may have moved, under another name and with its rules.
+    let has_moved = |rule: &Rule| {
+        let name = format!("{}-{}", safe_name(&rule.server), client.name());
+        servers.has_rule(&name, rule)
     };
     let is_other_program = |about: &Found| {
         let about_node = node(about);
@@ -392,10 +458,25 @@ fn about_others(
     let mut rules = rules::elsewhere(client, others, survey, around, cache);
     rules.retain(|rule| {
         let about = others.iter().find(|found| rule.is_about(found));
-        let is_other = about.is_some_and(|about| is_other_program(about));
+        let is_other = has_moved(rule) || about.is_some_and(|about| is_other_program(about));
         let about = about.and_then(|found| node(found));
         !(is_other && rule.reach == Reach::Name || withholds_all(rule) && is_run(about.as_ref()))
     });
+    // Those of its own of which it has denied all tools.
+    for (found, entry) in &own {
+        for rule in denials.iter().filter(|rule| rule.is_about(found)) {
+            rules.extend(others.iter().filter_map(|other| {
+                let other_node = node(other);
+                let is_it = is_same(other_node.as_ref(), entry.as_ref());
+                (is_it && !is_run(other_node.as_ref())).then(|| Rule {
+                    server: other.name.clone(),
+                    location: other.location.clone(),
+                    carried: Carried::Deny(vec!["*".to_owned()]),
+                    ..(*rule).clone()
+                })
+            }));
+        }
+    }
     // Those of its own that a list withholds.
     let withheld = own.iter().filter(|(found, _)| match &found.entry {
         Ok(entry) => entry.is_disabled,
@@ -445,6 +526,30 @@ fn about_others(
         }));
     }
     rules
+}
+
+/// The servers of projects that `client` refused before they moved, as it had them. They are off at mcpzip as well.
+fn refused_in_projects(client: Client, servers: &Servers) -> Vec<Found> {
+    let mut found = Vec::new();
+    for (name, node) in servers.all() {
+        let is_off = node.get("disabled") == Some(&Node::Flag(true));
+        if !is_off || !servers.refused_by(name).any(|refusing| refusing == client) {
+            continue;
+        }
+        let projects = node.get("projects").map(Node::items).unwrap_or_default();
+        let projects = projects.iter().filter_map(Node::as_text);
+        let projects = projects.map(Path::new).filter(|path| path.is_absolute());
+        let locations = projects.filter_map(|project| client.project_location(project));
+        found.extend(locations.map(|location| Found {
+            location,
+            name: name.clone(),
+            entry: reading::read(Client::ClaudeCode, node, None),
+            written: reading::written(Client::ClaudeCode, node),
+            is_mcpzip: false,
+            approval: Approval::Refused,
+        }));
+    }
+    found
 }
 
 /// The rule that withholds `other` because of its equal `found`, which its client has switched off. `None` if the user has only not

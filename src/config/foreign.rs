@@ -6,7 +6,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::error::EntryError;
-use super::nearest::simplify;
+use super::nearest::{letters, simplify};
 use super::reader::At;
 
 /// A key that protects something in another program. `*` at its end stands for any end; letter case, `-` and `_` are ignored.
@@ -126,12 +126,15 @@ pub(super) const SERVERS_EXPECTED: &str = "an object of servers by name (mcpprox
                                            --from mcpproxy-go FILE` imports it)";
 
 impl Foreign {
+    /// Whether it is the key `written`, which is simplified. Asked for each key of each server at every start, so nothing is allocated.
     fn is(&self, written: &str) -> bool {
-        let written = simplify(written);
-        match self.key.strip_suffix('*') {
-            Some(start) => written.starts_with(&simplify(start)),
-            None => written == simplify(self.key),
-        }
+        let (start, is_whole) = match self.key.strip_suffix('*') {
+            Some(start) => (start, false),
+            None => (self.key, true),
+        };
+        let mut rest = written.chars();
+        letters(start).all(|letter| rest.next() == Some(letter))
+            && !(is_whole && rest.next().is_some())
     }
 }
 
@@ -139,11 +142,12 @@ impl Foreign {
 pub(super) fn refuse(object: &Object<'_>, keys: &[&[Foreign]]) -> Result<(), At<EntryError>> {
     for property in &object.properties {
         let name = property.name.as_str();
+        let written = simplify(name);
         let found = keys
             .iter()
             .copied()
             .flatten()
-            .find(|foreign| foreign.is(name) && (foreign.protects)(&property.value));
+            .find(|foreign| foreign.is(&written) && (foreign.protects)(&property.value));
         if let Some(Foreign {
             program, advice, ..
         }) = found

@@ -57,10 +57,14 @@ pub(super) fn nearest(written: &str, known: &[&'static str]) -> Option<&'static 
 
 /// `key` without letter case, `-` and `_`.
 pub(super) fn simplify(key: &str) -> String {
+    letters(key).collect()
+}
+
+/// The characters of [`simplify`].
+pub(super) fn letters(key: &str) -> impl Iterator<Item = char> + '_ {
     key.chars()
         .filter(|c| !matches!(c, '-' | '_'))
         .flat_map(char::to_lowercase)
-        .collect()
 }
 
 #[cfg(test)]

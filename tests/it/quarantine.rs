@@ -27,11 +27,20 @@ fn approving_a_quarantined_server_that_does_not_answer_says_why() {
         let told = setup.run(&[command, "a"]).code(4);
         let said = &told.stderr;
         assert!(
-            said.contains("`a` cannot be reached") && said.contains("ended during the handshake"),
+            said.contains("`a` cannot be reached")
+                && said.contains("ended during the handshake")
+                && said.contains("`mcpzip doctor a`"),
             "{told}"
         );
         assert!(!told.stdout.contains("digest"), "{told}");
     }
+    // A disabled one is not tried.
+    let _ = setup.run(&["disable", "a"]).code(0);
+    let told = crate::support::command::run(setup.command(&["approve", "a"]), "").code(1);
+    assert!(
+        told.stderr.contains("`a` is disabled") && told.stderr.contains("`mcpzip enable a`"),
+        "{told}"
+    );
     // It keeps no other server from being shown.
     let other = Server::new().tool("read_page", [echo()]);
     let setup = setup.server_with("b", other, json!({ "trust": "quarantine" }));

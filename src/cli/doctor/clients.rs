@@ -1,19 +1,22 @@
 //! Checks of the clients: which have an entry for mcpzip, which program it starts, and which keys it lacks.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use super::super::clients::NO_CLIENT;
 use super::super::printable::printable;
-use super::super::setup::Machine;
+use super::super::setup::{Machine, may_get};
 use super::super::undo::interrupted;
 use super::Examination;
 use super::finding::{Finding, Fix};
 use super::kinds;
 use crate::app::App;
 use crate::clients::{
-    Choice, Client, Known, Launch, OwnEntry, Plan, Started, Survey, Verdict, other_config,
-    own_entries, repair,
+    Choice, Client, Guards, Known, Launch, OwnEntry, Plan, Started, Survey, Verdict, other_config,
+    own_entries, repair, running,
 };
+use crate::config::Config;
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Serialize)]
@@ -82,6 +85,42 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
         }
     }
     duplicates(&survey, &entries, &launch, machine, examination);
+    unheld_rules(&survey, &entries, &launch, machine, examination);
+}
+
+/// Reports rules of the clients that run mcpzip which do not hold for its servers.
+fn unheld_rules(
+    survey: &Survey,
+    entries: &[OwnEntry],
+    launch: &Launch,
+    machine: &Machine,
+    examination: &mut Examination,
+) {
+    let Machine { around, paths, .. } = machine;
+    let Ok(text) = Config::text(paths, &around.environment) else {
+        return;
+    };
+    let config = Config::load(paths, &around.environment).ok();
+    for client in running(survey, launch, around) {
+        let own = entries
+            .iter()
+            .filter(|entry| entry.location.client == client);
+        let profiles: BTreeSet<Option<&str>> = own.map(OwnEntry::profile).collect();
+        let gets = |name: &str| {
+            let mut profiles = profiles.iter();
+            profiles.len() == 0
+                || profiles.any(|profile| may_get(client, *profile, name, config.as_ref()))
+        };
+        let guards = Guards::of(client, survey, (&text, &paths.config_file), gets, around);
+        for (kind, warnings) in [
+            (&kinds::CLIENT_RULE, guards.carried),
+            (&kinds::CLIENT_RULE_LOST, guards.lost),
+        ] {
+            for what in warnings {
+                examination.add(Finding::new(kind, client.name(), printable(&what)));
+            }
+        }
+    }
 }
 
 /// Checks one entry for mcpzip: whether it can be used, and which program and configuration it starts.

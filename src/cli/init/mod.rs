@@ -305,7 +305,10 @@ fn select(
     } else {
         moving(&clients, machine, is_asking, output)?
     };
-    let mut secrets = Choice::default();
+    let mut secrets = Choice {
+        refused: machine.journal().switched_off(),
+        ..Choice::default()
+    };
     arguments.secrets.choose(&mut secrets);
     if is_asking && !moving.names.is_empty() {
         ask_about_secrets(&clients, &moving, &mut secrets, machine, output)?;
@@ -393,7 +396,7 @@ fn ask_about_secrets(
         .iter()
         .map(|twin| Line {
             text: twins::in_short(twin),
-            is_chosen: twin.is_complement,
+            is_chosen: twin.is_complement && twin.server == twin.known,
         })
         .collect();
     let chosen = dialog::choose("Which of these are one server?", &lines)?;
@@ -435,12 +438,12 @@ fn moving(
         return Ok(Moving::default());
     }
     let survey = Survey::for_moving(clients, &machine.around);
-    let plan = plan(
-        &survey,
-        &choice(clients, &Moving::default(), &Choice::default()),
-        None,
-        machine,
-    )?;
+    let any = Choice {
+        refused: machine.journal().switched_off(),
+        ..Choice::default()
+    };
+    let any = choice(clients, &Moving::default(), &any);
+    let plan = plan(&survey, &any, None, machine)?;
     let stays = |item: &Item| matches!(item.verdict, Verdict::Stays(_));
     let movable: Vec<&Item> = plan.items.iter().filter(|item| !stays(item)).collect();
     let staying = plan
@@ -457,7 +460,7 @@ fn moving(
             format!("`{server}` of {client} stays: {reason}")
         });
         return Ok(Moving {
-            staying: staying.collect(),
+            staying: staying.chain(plan.leaving.clone()).collect(),
             ..Moving::of(&movable, &plan, |_| true)
         });
     }
@@ -467,6 +470,9 @@ fn moving(
             faint(item.client.title()),
             plan.masker.mask(&migrate::line(item))
         ));
+    }
+    if let Some(leaving) = &plan.leaving {
+        output.line(format!("  {}", plan.masker.mask(leaving)));
     }
     let is_planned = |found: &Found| {
         let mut items = plan.items.iter();

@@ -99,7 +99,7 @@ impl Tried {
     pub(super) fn line(&self) -> String {
         let name = strong(printable(&self.name));
         match &self.trial {
-            Trial::Ready { tools, took } => {
+            Trial::Ready { tools, took, .. } => {
                 let aside = faint(format!(
                     "{}, {:.1} s",
                     counted(*tools, "tool"),

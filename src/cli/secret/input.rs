@@ -60,7 +60,8 @@ pub(super) fn check_new_passphrase() -> Result<(), Exit> {
     match Term::stderr().is_term() {
         true => Ok(()),
         false => Err(Exit::failed(
-            "the encrypted file has no key yet, and there is no terminal to ask for a passphrase: set MCPZIP_SECRET_KEY to a key of `mcpzip secret key`",
+            "the encrypted file has no key yet, and there is no terminal to ask for a passphrase: set a key first, which you need from then on, by \
+             `export MCPZIP_SECRET_KEY=$(mcpzip secret key)`",
         )),
     }
 }

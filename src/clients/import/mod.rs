@@ -538,7 +538,7 @@ impl DraftServer {
                     let is_other = **off != safe_name(name);
                     is_other && !was_off && !wanted.choice.drop_rules
                 });
-                blocking.extend(off.map(|off| format!("`{name}`: {}", off_here(off))));
+                blocking.extend(off.map(|off| format!("`{name}`: {}", off_here(off, ""))));
                 let unlike = servers.same_as(name, &node, is_merged).and_then(|known| {
                     ["tools", "trust"]
                         .into_iter()

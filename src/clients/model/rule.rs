@@ -153,6 +153,9 @@ impl Carried {
         match self {
             Self::Only(tools) if tools.is_empty() => "has no allowed tool".to_owned(),
             Self::Only(tools) => format!("has {}", counted(tools, "allowed")),
+            Self::Deny(tools) if tools.iter().any(|tool| tool == "*") => {
+                "has all tools denied".to_owned()
+            }
             Self::Deny(tools) => format!("has {}", counted(tools, "denied")),
             Self::Ask(tools) => format!("asks the user before tools (`{}`)", tools.join("`, `")),
             Self::NotIn(project) => format!("is hidden in {}", project.display()),

@@ -25,7 +25,6 @@ use super::cache::FileCache;
 use super::fixed::{ALLOWED, REQUIRED};
 use super::listed::files;
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
-use super::servers::SERVERS;
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
 pub(super) use claude_code::is_hidden as is_hidden_at_claude_code;
@@ -94,6 +93,15 @@ impl SourceRule {
             project,
         } = self;
         let project = project.filter(|_| found.location.project.is_none());
+        // A denial of all tools in one project hides the server there.
+        let carried = match (&project, carried) {
+            (Some(project), Carried::Deny(tools))
+                if tools.iter().any(|tool| tool == "*") && project.is_absolute() =>
+            {
+                Carried::NotIn(project.clone())
+            }
+            (_, carried) => carried,
+        };
         let (server, client, location) = (
             found.name.clone(),
             found.location.client,
@@ -171,16 +179,6 @@ const fn kind_of(carried: &Carried) -> RuleKind {
         Carried::Needless => RuleKind::Allow,
         _ => RuleKind::Deny,
     }
-}
-
-/// Whether the entry of the rule's server in `config` has the rule.
-pub(super) fn is_in(rule: &Rule, config: &Node) -> bool {
-    let Some(entry) = config.at(&[SERVERS, rule.server.as_str()]) else {
-        return false;
-    };
-    let there = Rights::read(entry);
-    let own = Rights::of(std::iter::once(rule), None);
-    rule.is_carried() && there.and(&own).has_rules_of(&there)
 }
 
 /// The rules of a client that withhold or guard `servers`, which it has only through mcpzip: permissions, hooks, lists and policies, and

@@ -168,6 +168,13 @@ impl Rights {
         Some(only.union(&self.ask).cloned().collect())
     }
 
+    /// Whether no tool may be called.
+    pub(in super::super) fn denies_all(&self) -> bool {
+        let permits_none = self.callable().is_some_and(|tools| tools.is_empty());
+        let is_conditional = !self.when.allow.is_empty() || !self.when.ask.is_empty();
+        self.deny.contains("*") || permits_none && !is_conditional
+    }
+
     /// `allow` and `ask` of both. An `ask` of one permits no tool that the other withholds: it is then about the tools that both permit.
     fn permitted_by_both(&self, other: &Self) -> (Option<BTreeSet<String>>, BTreeSet<String>) {
         let asked: BTreeSet<&String> = self.ask.union(&other.ask).collect();

@@ -1,6 +1,7 @@
 //! The packages of which it is known how much of their surroundings they notice: `packages.tsv`.
 
 use std::path::Path;
+use std::sync::LazyLock;
 
 use crate::config::{Scope, Stdio, program_name};
 
@@ -45,12 +46,13 @@ pub(super) struct Row {
 /// may only have the name of a package, so it is found where that makes it less shared.
 pub(super) fn row(stdio: &Stdio) -> Option<Row> {
     if let Some((kind, package)) = package(stdio) {
-        let mut rows = rows();
+        let mut rows = ROWS.iter().copied();
         return rows.find(|row| row.kind == kind.word() && row.package == package);
     }
     let program = program_name(&stdio.command);
     let last = |package: &'static str| package.rsplit('/').next().unwrap_or(package);
-    rows().find(|row| row.scope == Scope::Session && last(row.package) == program)
+    let mut rows = ROWS.iter().copied();
+    rows.find(|row| row.scope == Scope::Session && last(row.package) == program)
 }
 
 /// Whether a container is started with a directory of this machine.
@@ -63,21 +65,22 @@ pub(super) fn mounts(stdio: &Stdio) -> bool {
         && stdio.args.iter().any(is_mount)
 }
 
-fn rows() -> impl Iterator<Item = Row> {
-    TABLE.lines().filter_map(|line| {
-        let mut columns = line.split('\t');
-        let kind = columns.next().filter(|kind| !kind.starts_with('#'))?;
-        let (package, scope, reason) = (columns.next()?, columns.next()?, columns.next()?);
-        let notes = columns.next().unwrap_or_default();
-        let has = |wanted: &str| notes.split(", ").any(|note| note == wanted);
-        Some(Row {
-            kind,
-            package,
-            scope: Scope::parse(scope)?,
-            reason,
-            asks_nothing: has(ASKS_NOTHING),
-            is_serial: has(SERIAL),
-        })
+/// The table is read once, not for each of the servers: that was a tenth of the start.
+static ROWS: LazyLock<Vec<Row>> = LazyLock::new(|| TABLE.lines().filter_map(parse).collect());
+
+fn parse(line: &'static str) -> Option<Row> {
+    let mut columns = line.split('\t');
+    let kind = columns.next().filter(|kind| !kind.starts_with('#'))?;
+    let (package, scope, reason) = (columns.next()?, columns.next()?, columns.next()?);
+    let notes = columns.next().unwrap_or_default();
+    let has = |wanted: &str| notes.split(", ").any(|note| note == wanted);
+    Some(Row {
+        kind,
+        package,
+        scope: Scope::parse(scope)?,
+        reason,
+        asks_nothing: has(ASKS_NOTHING),
+        is_serial: has(SERIAL),
     })
 }
 

@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_millis(20);
 /// The longest time for which the words of instructions wait for the index.
 const INDEXED: Duration = Duration::from_secs(5);
 
+/// How much later they are counted: a first search, which waited for the index as well, needs the processors.
+const ANSWERED: Duration = Duration::from_millis(250);
+
 /// The number of threads that read lists.
 const READERS: usize = 4;
 
@@ -74,10 +77,14 @@ impl Inventory {
             self.extensions.note(&self.catalog.snapshot());
             let (topics, catalog) = (self.topics.clone(), self.catalog.clone());
             let (index, tasks) = (self.index.clone(), self.tasks.clone());
-            // A first search waits for the index, and needs the processors until then.
+            let turn = topics.take_turn();
             self.tasks.spawn(async move {
-                let indexed = index.wait(INDEXED);
-                if tasks.stop().run_until_cancelled(indexed).await.is_some() {
+                let indexed = async {
+                    index.wait(INDEXED).await;
+                    tokio::time::sleep(ANSWERED).await;
+                };
+                let is_over = tasks.stop().run_until_cancelled(indexed).await.is_none();
+                if !is_over && topics.is_latest(turn) {
                     drop(tasks.spawn_blocking(move || topics.note(&catalog, None)));
                 }
             });

@@ -5,6 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::Mutex;
 
@@ -108,6 +109,8 @@ pub(in crate::proxy) struct Topics {
     words: Mutex<BTreeMap<String, Vec<String>>>,
     /// Held while words are counted, so that an older catalog never has the last word.
     turn: Mutex<()>,
+    /// The number of times that all servers were to be counted.
+    asked: AtomicU64,
 }
 
 impl Topics {
@@ -122,7 +125,18 @@ impl Topics {
             path,
             words: Mutex::new(words.unwrap_or_default()),
             turn: Mutex::new(()),
+            asked: AtomicU64::new(0),
         }
+    }
+
+    /// Announces that all servers will be counted, which takes the place of an earlier announcement.
+    pub(in crate::proxy) fn take_turn(&self) -> u64 {
+        self.asked.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Whether nothing was announced since `turn`.
+    pub(in crate::proxy) fn is_latest(&self, turn: u64) -> bool {
+        self.asked.load(Ordering::Relaxed) == turn
     }
 
     /// Updates the words of the catalog's servers, or of one of them. Takes about a microsecond per tool.

@@ -12,6 +12,7 @@ mod good;
 mod guards;
 mod hidden_rules;
 mod known_projects;
+mod later;
 mod later_runs;
 mod messy;
 mod misread;

@@ -54,7 +54,7 @@ fn init_counts_the_clients_that_it_connects() {
                 let warnings = report["plan"]["warnings"].to_string();
                 for part in [
                     "`mem` of Cursor stays: Claude Code could call it",
-                    "`--client`",
+                    " leaves out Claude Code, so `mem` can move",
                     "--only mem --drop-rules",
                 ] {
                     assert!(warnings.contains(part), "{part}: {warnings}");
@@ -317,14 +317,21 @@ fn a_server_that_is_refused_in_a_project_is_not_opened_there_under_another_name(
     let mut claude: Value = serde_json::from_str(RUNS).unwrap();
     claude["projects"] = json!({ project.to_str().unwrap(): { "disabledMcpjsonServers": ["x"] } });
     machine.put(user_file("claude-code"), &claude.to_string());
-    let mut command = machine
-        .setup()
-        .command(&["migrate", "--yes", "--json", "--client", "cursor"]);
-    command.current_dir(&project);
-    let report = crate::support::command::run(command, "").code(0).json();
-    let hidden = machine.servers()["mem"]["projects"].to_string();
-    assert!(hidden.contains("/p\""), "{report:#}");
-    assert!(report["tightened"].to_string().contains("Claude Code's"));
+    let migrate = |client: &str| {
+        let arguments = ["migrate", "--yes", "--json", "--client", client];
+        let mut command = machine.setup().command(&arguments);
+        command.current_dir(&project);
+        crate::support::command::run(command, "").code(0).json()
+    };
+    for earlier in [None, Some("claude-code")] {
+        // The refused one may have moved before.
+        let moved = earlier.map(&migrate);
+        let report = migrate("cursor");
+        let hidden = machine.servers()["mem"]["projects"].to_string();
+        assert!(hidden.contains("/p\""), "{moved:#?} {report:#}");
+        assert!(report["tightened"].to_string().contains("Claude Code's"));
+        machine.undo();
+    }
 }
 
 #[test]

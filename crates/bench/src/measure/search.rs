@@ -99,7 +99,7 @@ fn searches(stand: &Stand, table: &mut Table, size: usize, is_semantic: bool) ->
     table.add(format!("{what}, p99"), "ms", bars[1], p99);
     if size == 10_000 && !is_semantic || stand.is_quick {
         table.add(
-            format!("{what}, the same query again, beside a ping"),
+            format!("{what}, the same query again, compared with a ping"),
             "ms",
             bars[2],
             repeated,
