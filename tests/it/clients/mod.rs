@@ -19,6 +19,7 @@ mod names;
 mod older;
 mod opened;
 mod overlays;
+mod own_entries;
 mod projects;
 mod rules;
 mod sharing;
