@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::model::Approval;
 use super::rules::{
     SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_claude_code,
     is_hidden_at_cursor, is_hidden_at_opencode, refused_access, zed_permits,
 };
 use super::{
-    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
+    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed,
 };
 
 /// The reason why `client` would not start our entry or not show its tools. It checks the existing entry, or else the
@@ -34,7 +33,7 @@ pub(crate) fn barrier(
         found.is_mcpzip && found.location.client == client && found.scope() == Scope::User
     });
     let known: Vec<&Found> = known.collect();
-    if !known.is_empty() && known.iter().all(|found| is_off(found)) {
+    if !known.is_empty() && known.iter().all(|found| found.is_off) {
         let (name, path) = (&known[0].name, location.path.display());
         return Some(format!(
             "`{name}`, which is mcpzip, is switched off in {path}"
@@ -179,7 +178,7 @@ pub(super) fn own_entry(
         found.is_mcpzip
             && found.location.client == client
             && found.scope() == Scope::User
-            && !is_off(found)
+            && !found.is_off
     });
     Some(match known {
         Some(found) => found.clone(),
@@ -188,18 +187,7 @@ pub(super) fn own_entry(
             let mut text = Text::parse(location.syntax, "").ok()?;
             entry::write(&mut text, &location, entry::NAME, launch).ok()?;
             let node = text.node().at(&location.path_of(entry::NAME))?;
-            Found {
-                entry: reading::read(client, node, None),
-                written: reading::written(client, node),
-                location,
-                name: entry::NAME.to_owned(),
-                is_mcpzip: true,
-                approval: Approval::Given,
-            }
+            Found::read(location, entry::NAME, node)
         }
     })
-}
-
-fn is_off(found: &Found) -> bool {
-    found.entry.as_ref().is_ok_and(|entry| entry.is_disabled)
 }

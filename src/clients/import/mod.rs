@@ -509,6 +509,11 @@ impl DraftServer {
                 Ok(entry) => entry.target.invocation(),
                 Err(_) => Invocation::Unknown,
             },
+            form: self.entry.as_ref().ok().map(Entry::to_node),
+            tool_rules: Vec::new(),
+            switch: None,
+            origins: Vec::new(),
+            is_off: self.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
             is_mcpzip: false,
             approval: Approval::Given,
         }

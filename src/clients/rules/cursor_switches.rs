@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::cache::FileCache;
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
-use super::super::{Node, Surroundings};
+use super::super::{Client, Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};
 
 /// The length of a short name; a longer one is cut off, and a hash follows.
@@ -27,11 +27,11 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    // A server of one project is approved in no file, so it comes over disabled, or merges with an equal one that is there already.
+    // Cursor's own server of one project is approved in no file, so it comes over disabled, or merges with an equal one that is there already.
+    let comes_over =
+        |found: &Found| found.location.client == Client::Cursor && found.location.project.is_some();
     let servers = servers.iter().copied();
-    let servers: Vec<&Found> = servers
-        .filter(|found| found.location.project.is_none())
-        .collect();
+    let servers: Vec<&Found> = servers.filter(|found| !comes_over(found)).collect();
     for list in lists(&survey.projects, around, cache) {
         let projects = list.projects.iter().map(|project| Some(project.as_path()));
         let none = list.projects.is_empty().then_some(None);
@@ -63,7 +63,9 @@ pub(super) fn find(
                     ),
                 };
                 let source = file.source_rule("disabled", text, kind).named(true);
-                rules.push(source.about(found, carried));
+                if source.reaches(found) {
+                    rules.push(source.about(found, carried));
+                }
             }
         }
     }

@@ -205,7 +205,7 @@ pub(super) fn extensions(around: &Surroundings) -> Vec<PathBuf> {
 }
 
 /// The settings files, each with its project. The manifests of extensions exclude tools, too.
-fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
     let system = around.gemini_system_files().map(|path| (path, None));
     let projects = survey.projects.iter().map(|directory| {

@@ -158,7 +158,7 @@ fn directories(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<P
 }
 
 /// The settings files, each with its project. All of them apply.
-fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let user = Client::OpenCode.user_location(around).path;
     let known = survey.locations.iter();
     let known = known.filter(|location| location.client == Client::OpenCode);

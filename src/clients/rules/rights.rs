@@ -52,7 +52,8 @@ impl Rights {
         })
     }
 
-    fn of_one(carried: &Carried) -> Self {
+    /// Those of one rule.
+    pub(in super::super) fn of_one(carried: &Carried) -> Self {
         let mut rights = Self::default();
         match carried {
             Carried::Deny(tools) => rights.deny.extend(tools.iter().cloned()),

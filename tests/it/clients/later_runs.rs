@@ -1,6 +1,6 @@
 //! Runs that come after others, or in which a client has mcpzip already: nothing of an earlier one is lost or opened.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::case::{Machine, user_file, verdict};
 use crate::support::{command, program};

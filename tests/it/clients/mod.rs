@@ -20,6 +20,7 @@ mod names;
 mod older;
 mod opened;
 mod overlays;
+mod own_entries;
 mod projects;
 mod rule_files;
 mod rules;
