@@ -15,6 +15,7 @@ use super::setup::{
     surface_warnings,
 };
 use super::twins::{self, SecretFlags};
+use super::undo::interrupted;
 use crate::clients::{
     Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, Known, Launch, Origin,
     Plan, Rule, Scope, Survey, Verdict, Wanted,
@@ -268,8 +269,11 @@ fn tell(
     outcome.map(drop)
 }
 
-/// Mentions a configuration of mcpzip 0.1 if there is no current one.
+/// Mentions runs that were interrupted, and a configuration of mcpzip 0.1 if there is no current one.
 pub(super) fn mention_older(machine: &Machine, output: &Output) {
+    for (_, text) in interrupted(machine) {
+        output.notable(&text);
+    }
     if let Some(note) = older_note(&machine.paths.config_file, &machine.around.environment) {
         output.note(&note);
     }

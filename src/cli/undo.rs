@@ -113,6 +113,10 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 "edited since, so these keys were kept: {}",
                 keys.join(", ")
             )),
+            Restored::Relied(keys) => bad(format!(
+                "kept, because a later run relies on it, or edited since: {}",
+                keys.join(", ")
+            )),
             Restored::Needed(names) => bad(format!(
                 "kept, because servers that were kept use it: {}",
                 names.join(", ")
@@ -132,6 +136,20 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         output.line("restart the clients whose files changed");
     }
     Ok(())
+}
+
+/// The runs that did not record their end, one sentence each.
+pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
+    let runs = machine.journal().list().into_iter();
+    let begun = runs.filter(|run| run.state == RunState::Begun);
+    let sentence = |run: Summary| {
+        let (command, id) = (&run.command, &run.id);
+        let text = format!(
+            "`mcpzip {command}` was interrupted, and may have changed some of its files; `mcpzip undo {id}` reverts them"
+        );
+        (run.id, text)
+    };
+    begun.map(sentence).collect()
 }
 
 /// The servers that were kept in mcpzip's configuration.
@@ -206,7 +224,9 @@ fn words(restored: &Restored) -> (&'static str, Value) {
         Restored::Removed => ("removed", Value::Null),
         Restored::Untouched => ("untouched", Value::Null),
         Restored::Part => ("partly", Value::Null),
-        Restored::Kept(keys) | Restored::Needed(keys) => ("kept", json!(keys)),
+        Restored::Kept(keys) | Restored::Relied(keys) | Restored::Needed(keys) => {
+            ("kept", json!(keys))
+        }
         Restored::Back => ("back", Value::Null),
     }
 }

@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use super::cache::FileCache;
-use super::model::Approval;
 use super::rules::{
-    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_cursor,
-    is_hidden_at_opencode, refused_access, zed_permits,
+    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_claude_code,
+    is_hidden_at_cursor, is_hidden_at_opencode, refused_access, zed_permits,
 };
 use super::{
-    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed, reading,
+    Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed,
 };
 
 /// The reason why `client` would not start our entry or not show its tools. It checks the existing entry, or else the
@@ -34,7 +33,7 @@ pub(crate) fn barrier(
         found.is_mcpzip && found.location.client == client && found.scope() == Scope::User
     });
     let known: Vec<&Found> = known.collect();
-    if !known.is_empty() && known.iter().all(|found| is_off(found)) {
+    if !known.is_empty() && known.iter().all(|found| found.is_off) {
         let (name, path) = (&known[0].name, location.path.display());
         return Some(format!(
             "`{name}`, which is mcpzip, is switched off in {path}"
@@ -48,15 +47,20 @@ pub(crate) fn barrier(
         .map(|source| source.text.node());
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
-            .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name)),
+            .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name))
+            .or_else(|| {
+                let managed = around.managed_settings().into_iter();
+                let mut files = [allowed::file(around)].into_iter().chain(managed);
+                files.find_map(|path| {
+                    let rule = is_hidden_at_claude_code(&cache.json(&path)?, &own.name)?;
+                    Some(denied(&rule, &path))
+                })
+            }),
         Client::Codex => fixed::blocked(&own, around, &cache, None).map(|reason| format!("mcpzip {reason}")),
         Client::Cursor => {
             around.cursor_permissions().into_iter().find_map(|path| {
                 let pattern = is_hidden_at_cursor(cache.json(&path)?.get("permissions")?, &own.name)?;
-                let path = path.display();
-                Some(format!(
-                    "`permissions.deny` in {path} has `{pattern}`, which keeps the tools of mcpzip from being used, too"
-                ))
+                Some(denied(&pattern, &path))
             })
         }
         Client::GeminiCli if is_disabled_at_gemini(&own.name, around, &cache) => Some(format!(
@@ -123,6 +127,14 @@ pub(crate) fn barrier(
     }
 }
 
+/// A denial in a file of permissions that is about mcpzip, too.
+fn denied(pattern: &str, path: &Path) -> String {
+    format!(
+        "`permissions.deny` in {} has `{pattern}`, which keeps the tools of mcpzip from being used, too",
+        path.display()
+    )
+}
+
 /// Gemini CLI: its lists of servers. Our entry is added to those of permitted ones if the file is the user's own.
 fn gemini(name: &str, path: &Path, settings: &Node, is_own: bool) -> Option<String> {
     SERVER_LISTS.iter().find_map(|list| {
@@ -166,7 +178,7 @@ pub(super) fn own_entry(
         found.is_mcpzip
             && found.location.client == client
             && found.scope() == Scope::User
-            && !is_off(found)
+            && !found.is_off
     });
     Some(match known {
         Some(found) => found.clone(),
@@ -175,18 +187,7 @@ pub(super) fn own_entry(
             let mut text = Text::parse(location.syntax, "").ok()?;
             entry::write(&mut text, &location, entry::NAME, launch).ok()?;
             let node = text.node().at(&location.path_of(entry::NAME))?;
-            Found {
-                entry: reading::read(client, node, None),
-                written: reading::written(client, node),
-                location,
-                name: entry::NAME.to_owned(),
-                is_mcpzip: true,
-                approval: Approval::Given,
-            }
+            Found::read(location, entry::NAME, node)
         }
     })
-}
-
-fn is_off(found: &Found) -> bool {
-    found.entry.as_ref().is_ok_and(|entry| entry.is_disabled)
 }

@@ -1,6 +1,6 @@
 //! The edits of the clients' files in a migration: the servers leave, and our entry comes in.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::cache::read_source;
 use super::connection::{own_entries, permission};
@@ -73,6 +73,7 @@ pub(super) fn client_edits(
                 leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
             for own in own_at(location) {
                 inspection::mend(&mut text, &own, true, launch).map_err(failed)?;
+                warnings.extend(entry::refusal(text.node(), location, &own.name));
                 steps.extend(entry::paths(text.node(), location, &own.name));
             }
             let others = leaving.iter().filter(|name| **name != own);
@@ -100,7 +101,25 @@ pub(super) fn client_edits(
             steps,
         ));
     }
-    Ok(edits)
+    of_files(edits)
+}
+
+/// One edit for each file, which several clients may read under paths of their own.
+fn of_files(edits: Vec<Edit>) -> Result<Vec<Edit>, PlanError> {
+    let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut files: Vec<Edit> = Vec::new();
+    for edit in edits {
+        let at = real(&edit.path);
+        match files.iter().find(|other| real(&other.path) == at) {
+            Some(other) if other.path != edit.path && other.after != edit.after => {
+                let (path, other) = (edit.path, other.path.clone());
+                return Err(PlanError::SameFile { path, other });
+            }
+            Some(other) if other.path != edit.path => {}
+            _ => files.push(edit),
+        }
+    }
+    Ok(files)
 }
 
 fn is_touched(location: &ConfigLocation, survey: &Survey, moving: &[&Found]) -> bool {

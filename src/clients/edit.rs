@@ -29,6 +29,8 @@ pub(crate) struct Edit {
     /// Both contents for display, without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
+    /// The servers of mcpzip that clients have after this run in the place of their own, or whose limits stand for their rules.
+    pub(super) relied: Vec<String>,
     /// The servers, by mcpzip's names, that leave the file and were switched off in its client.
     pub(super) off: Vec<String>,
 }
@@ -59,6 +61,14 @@ pub(crate) enum PlanError {
         path: PathBuf,
         /// The error.
         source: TextError,
+    },
+    /// Two clients have one file, and each would change it in another way.
+    #[error("`{path}` and `{other}` are one file, which two clients read")]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+        /// Its other path.
+        other: PathBuf,
     },
     /// The file of secrets cannot be used.
     #[error(transparent)]
@@ -94,7 +104,9 @@ impl PlanError {
     /// The file of the error.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
-            Self::Unreadable { path, .. } | Self::Edit { path, .. } => Some(path),
+            Self::Unreadable { path, .. }
+            | Self::Edit { path, .. }
+            | Self::SameFile { path, .. } => Some(path),
             Self::Secrets(_) | Self::SharedVariable { .. } => None,
         }
     }
@@ -146,6 +158,7 @@ impl Edit {
             is_removed: false,
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
             steps,
+            relied: Vec::new(),
             off: Vec::new(),
         };
         (!edit.steps.is_empty()).then_some(edit)

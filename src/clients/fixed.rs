@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::cache::FileCache;
 use super::listed::listed;
 use super::model::{Fixed, Found, Invocation, Survey, Unmovable};
+use super::rules::refused_access;
 use super::{Client, Node, Surroundings, Syntax};
 
 /// The servers that Claude Code does not run, and the only ones that it does.
@@ -29,12 +30,15 @@ pub(super) fn find(
 ) -> Vec<Fixed> {
     let mut found = Vec::new();
     let mut add = |client: Client, path: &Path, name: &str, reason: &'static str| {
-        found.push(Fixed {
+        let one = Fixed {
             client,
             path: path.to_owned(),
             name: name.to_owned(),
             reason,
-        });
+        };
+        if !found.contains(&one) {
+            found.push(one);
+        }
     };
     if clients.contains(&Client::ClaudeCode) {
         let user = Client::ClaudeCode.user_location(around).path;
@@ -50,20 +54,26 @@ pub(super) fn find(
         {
             add(Client::ClaudeCode, &user, name, CONNECTOR);
         }
-        let path = installed_plugins(around);
-        for (plugin, directory) in plugins(around, cache) {
-            for server in plugin_servers(&directory, cache) {
-                let name = format!("plugin:{plugin}:{server}");
-                add(Client::ClaudeCode, &path, &name, PLUGIN);
-            }
-        }
-        if let Some((path, managed)) = managed_servers(around, cache) {
-            for (server, _) in managed
-                .get("mcpServers")
-                .map(Node::members)
-                .unwrap_or_default()
-            {
-                add(Client::ClaudeCode, &path, server, MANAGED);
+        let managed = around.managed.as_ref();
+        let managed = managed.map(|directory| directory.join("managed-mcp.json"));
+        let staying = survey.staying.iter().filter(|found| {
+            let location = &found.location;
+            location.client == Client::ClaudeCode && location.project.is_none()
+        });
+        for found in staying {
+            match managed.as_ref() == Some(&found.location.path) {
+                true => add(
+                    Client::ClaudeCode,
+                    &found.location.path,
+                    &found.name,
+                    MANAGED,
+                ),
+                false => add(
+                    Client::ClaudeCode,
+                    &installed_plugins(around),
+                    &found.name,
+                    PLUGIN,
+                ),
             }
         }
     }
@@ -137,29 +147,8 @@ pub(super) fn plugins(around: &Surroundings, cache: &FileCache) -> Vec<(String, 
     found
 }
 
-fn plugin_servers(directory: &Path, cache: &FileCache) -> Vec<String> {
-    let listed = cache.json(&directory.join(".mcp.json"));
-    let manifest = cache.json(&directory.join(".claude-plugin/plugin.json"));
-    let inline = manifest
-        .as_ref()
-        .and_then(|manifest| manifest.get("mcpServers"));
-    let mut names = Vec::new();
-    for node in listed.iter().chain(inline) {
-        let servers = node.get("mcpServers").unwrap_or(node);
-        names.extend(
-            servers
-                .members()
-                .into_iter()
-                .map(|(name, _)| name.to_owned()),
-        );
-    }
-    names.sort();
-    names.dedup();
-    names
-}
-
 /// The servers that an administrator has set. If there are any, Claude Code loads no others.
-fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf, Node)> {
+pub(super) fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf, Node)> {
     let path = around.managed.as_ref()?.join("managed-mcp.json");
     let node = cache.json(&path)?;
     Some((path, node))
@@ -175,6 +164,15 @@ pub(super) fn blocked(
 ) -> Option<Unmovable> {
     if found.location.client == Client::Codex {
         return required(found, around, cache).map(Unmovable::NotRequired);
+    }
+    if found.location.client == Client::VsCode {
+        let profiles = Client::VsCode.profile_places(around);
+        let path = found.location.path.with_file_name("settings.json");
+        let settings = cache
+            .json(&path)
+            .filter(|_| profiles.contains(&found.location));
+        let (key, _) = refused_access(settings.as_ref()?)?;
+        return Some(Unmovable::NotStarted { key, path });
     }
     if found.location.client != Client::ClaudeCode {
         return None;

@@ -116,7 +116,7 @@ pub(super) fn mend(
 ) -> Result<(), TextError> {
     let location = &own.location;
     let path = location.path_of(&own.name);
-    for (key, value) in fresh(text.node(), location, &own.name, launch) {
+    for (key, value) in fresh(location, &own.name, launch) {
         let current = text
             .node()
             .at(&path)
@@ -161,17 +161,12 @@ pub(super) fn mend(
     Ok(())
 }
 
-/// The members of the entry as it would be written now into a file with `settings`.
-fn fresh(
-    settings: &Node,
-    location: &ConfigLocation,
-    name: &str,
-    launch: &Launch,
-) -> Vec<(String, Node)> {
+/// The members of the entry as it would be written now. Codex asks, unless the user has chosen otherwise: a repair permits nothing.
+fn fresh(location: &ConfigLocation, name: &str, launch: &Launch) -> Vec<(String, Node)> {
     let Ok(mut text) = Text::parse(location.syntax, "") else {
         return Vec::new();
     };
-    let approval = launch.approval.unwrap_or(CodexApproval::fitting(settings));
+    let approval = launch.approval.unwrap_or(CodexApproval::Auto);
     let launch = Launch {
         approval: Some(approval),
         ..launch.clone()
@@ -210,7 +205,7 @@ fn lacks(text: &Text, location: &ConfigLocation, name: &str, launch: &Launch) ->
         None if is_passed_on(location, key) => true,
         there => there.is_none() && !INDIFFERENT.contains(&key),
     };
-    let fresh = fresh(text.node(), location, name, launch).into_iter();
+    let fresh = fresh(location, name, launch).into_iter();
     let mut lacks: Vec<String> = fresh
         .filter_map(|(key, value)| is_lacking(&key, &value).then_some(key))
         .collect();

@@ -18,6 +18,7 @@ use super::cache::FILE_LIMIT;
 use super::diff;
 use super::edit::{Edit, Step};
 use super::lock::{Lock, exclusive};
+use super::servers::SERVERS;
 use super::{Client, Node, Syntax, Text, references};
 use crate::config::{link_target, secrets_file};
 use crate::files::{self, read_regular};
@@ -124,6 +125,8 @@ pub(crate) enum Restored {
     Part,
     /// It was edited since, and these values are no longer ours; all others were restored.
     Kept(Vec<String>),
+    /// These values are kept, because a later run relies on them, or, if edited since, are no longer ours; all others were restored.
+    Relied(Vec<String>),
     /// Nothing is undone, because what was kept elsewhere refers to these values.
     Needed(Vec<String>),
     /// It was deleted since, and is restored.
@@ -149,6 +152,9 @@ struct FileRecord {
     steps: Vec<StepRecord>,
     /// As in an [`Edit`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    relied: Vec<String>,
+    /// As in an [`Edit`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     off: Vec<String>,
 }
 
@@ -161,10 +167,10 @@ struct StepRecord {
 }
 
 impl FileRecord {
-    /// The effect of an undo.
-    fn effect(&self) -> Effect {
+    /// The effect of an undo if later runs rely on the servers `relied`.
+    fn effect(&self, relied: &BTreeSet<String>) -> Effect {
         let mut effect = Effect::default();
-        for step in &self.steps {
+        for step in self.steps.iter().filter(|step| !self.holds(step, relied)) {
             let list = match (&step.before, &step.after) {
                 (Some(_), None) => &mut effect.restored,
                 (None, _) => &mut effect.removed,
@@ -173,6 +179,14 @@ impl FileRecord {
             list.push(step.path.join("."));
         }
         effect
+    }
+
+    /// Whether a step is about a server of mcpzip that is among `relied`.
+    fn holds(&self, step: &StepRecord, relied: &BTreeSet<String>) -> bool {
+        let [section, server, ..] = step.path.as_slice() else {
+            return false;
+        };
+        self.client.is_none() && section == SERVERS && relied.contains(server)
     }
 }
 
@@ -198,6 +212,17 @@ impl Journal {
         }
         let (id, mut record) = self.begin(command, edits)?;
         let directory = self.directory.join(&id);
+        let roll_back = |done: &[Edit]| -> Result<(), JournalError> {
+            for done in done.iter().rev() {
+                match &done.before {
+                    Some(before) => put(&done.path, before)?,
+                    None => take_out(&done.path)?,
+                }
+            }
+            // Nothing of the run remains.
+            let _ = fs::remove_dir_all(&directory);
+            Ok(())
+        };
         for (number, edit) in edits.iter().enumerate() {
             // A client without a lock may have written a moment ago.
             let done = check(edit).and_then(|()| match (edit.is_removed, edit.is_private) {
@@ -206,19 +231,15 @@ impl Journal {
                 (_, false) => put(&edit.path, &edit.after),
             });
             if let Err(error) = done {
-                for done in edits[..number].iter().rev() {
-                    match &done.before {
-                        Some(before) => put(&done.path, before)?,
-                        None => take_out(&done.path)?,
-                    }
-                }
-                // Nothing of the run remains.
-                let _ = fs::remove_dir_all(&directory);
+                roll_back(&edits[..number])?;
                 return Err(error);
             }
         }
         record.state = RunState::Done;
-        self.save(&id, &record)?;
+        if let Err(error) = self.save(&id, &record) {
+            roll_back(edits)?;
+            return Err(error);
+        }
         Ok(id)
     }
 
@@ -267,6 +288,7 @@ impl Journal {
                 before: edit.before.is_some().then_some(before),
                 after,
                 steps: edit.steps.iter().map(StepRecord::of).collect(),
+                relied: edit.relied.clone(),
                 off: edit.off.clone(),
             });
         }
@@ -339,9 +361,12 @@ impl Journal {
     /// All runs, the newest first, without damaged records.
     #[must_use]
     pub(crate) fn list(&self) -> Vec<Summary> {
+        let mut relied = BTreeSet::new();
         let summary = |id: String| {
             let record = self.load(&id).ok()?;
-            let effects = record.files.iter().map(FileRecord::effect).collect();
+            let files = record.files.iter();
+            let effects = files.map(|file| file.effect(&relied)).collect();
+            relied.extend(record.relied());
             let files = record.files.into_iter().map(|file| file.path).collect();
             let backups = self.backups(&id);
             Some(Summary {
@@ -385,11 +410,14 @@ impl Journal {
                 .map(|file| (client(file), file.path.as_path())),
         )?;
         let mut restored = Vec::new();
+        let later = self.ids().into_iter().filter(|other| *other > id);
+        let later = later.filter_map(|other| self.load(&other).ok());
+        let relied = later.flat_map(|record| record.relied()).collect();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
             let outcome = match needed(file, &restored) {
                 Some(names) => Restored::Needed(names),
-                None => self.restore(&id, file)?,
+                None => self.restore(&id, file, &relied)?,
             };
             restored.push((file.path.clone(), outcome));
         }
@@ -398,7 +426,12 @@ impl Journal {
         Ok((id, restored))
     }
 
-    fn restore(&self, id: &str, file: &FileRecord) -> Result<Restored, JournalError> {
+    fn restore(
+        &self,
+        id: &str,
+        file: &FileRecord,
+        relied: &BTreeSet<String>,
+    ) -> Result<Restored, JournalError> {
         let directory = self.directory.join(id);
         let load = |name: &String| {
             let path = directory.join(name);
@@ -428,7 +461,9 @@ impl Journal {
         if before.as_ref() == Some(&current) {
             return Ok(Restored::Untouched);
         }
-        if current == after {
+        let (held, ours): (Vec<&StepRecord>, Vec<_>) =
+            file.steps.iter().partition(|step| file.holds(step, relied));
+        if current == after && held.is_empty() {
             return match &before {
                 Some(before) => put(&file.path, before).map(|()| Restored::Whole),
                 None => take_out(&file.path).map(|()| Restored::Removed),
@@ -440,9 +475,9 @@ impl Journal {
         };
         let syntax = Syntax::named(&file.syntax)
             .ok_or_else(|| record(format!("`{}` is not a syntax", file.syntax)))?;
-        let steps: Option<Vec<Step>> = file.steps.iter().map(StepRecord::read).collect();
+        let steps: Option<Vec<Step>> = ours.into_iter().map(StepRecord::read).collect();
         let steps = steps.ok_or_else(|| record("a value is not JSON".to_owned()))?;
-        let (text, kept) = without(
+        let (text, mut kept) = without(
             &before.unwrap_or_default(),
             &after,
             &current,
@@ -453,7 +488,10 @@ impl Journal {
             Some(text) if text != current => put(&file.path, &text)?,
             _ => {}
         }
-        Ok(if kept.is_empty() {
+        Ok(if !held.is_empty() {
+            kept.extend(held.iter().map(|step| step.path.join(".")));
+            Restored::Relied(kept)
+        } else if kept.is_empty() {
             Restored::Part
         } else {
             Restored::Kept(kept)
@@ -562,6 +600,14 @@ pub(super) fn left_empty(now: &Node, before: &Node, path: &[String]) -> Option<V
     prefixes.into_iter().find(is_left).map(<[String]>::to_vec)
 }
 
+impl Record {
+    /// The servers of mcpzip that the run relies on; none if it was undone.
+    fn relied(&self) -> Vec<String> {
+        let files = self.files.iter().filter(|_| self.state != RunState::Undone);
+        files.flat_map(|file| file.relied.clone()).collect()
+    }
+}
+
 impl StepRecord {
     fn of(step: &Step) -> Self {
         let json = |node: &Option<Node>| node.as_ref().map(Node::to_json);
@@ -642,7 +688,8 @@ fn text_of(path: &Path) -> io::Result<String> {
 /// The secrets of a file that entries of an edited configuration refer to, which undo has kept.
 fn needed(file: &FileRecord, restored: &[(PathBuf, Restored)]) -> Option<Vec<String>> {
     let (config, _) = restored.iter().find(|(path, outcome)| {
-        secrets_file(path) == file.path && matches!(outcome, Restored::Kept(_))
+        let is_kept = matches!(outcome, Restored::Kept(_) | Restored::Relied(_));
+        secrets_file(path) == file.path && is_kept
     })?;
     // A configuration that cannot be read refers to everything.
     let text = fs::read_to_string(config).ok();

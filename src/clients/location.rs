@@ -6,6 +6,9 @@ use super::listed::files;
 use super::{Client, Platform, Surroundings, Syntax};
 use crate::config::env;
 
+/// The file of settings that are laid over those of Codex.
+const CODEX_OVERLAY: &str = "managed_config.toml";
+
 /// The users that a client's servers are for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Scope {
@@ -330,6 +333,24 @@ impl Surroundings {
     pub(super) fn codex_requirements(&self) -> Option<PathBuf> {
         let directory = self.codex_managed.as_ref()?;
         Some(directory.join("requirements.toml"))
+    }
+
+    /// The files of settings that are laid over those of Codex.
+    pub(super) fn codex_overlays(&self) -> Vec<PathBuf> {
+        let user = Client::Codex.user_location(self).path;
+        let own = user.with_file_name(CODEX_OVERLAY);
+        let managed = self.codex_managed.iter();
+        let managed = managed.map(|directory| directory.join(CODEX_OVERLAY));
+        [own].into_iter().chain(managed).collect()
+    }
+
+    /// The directory of an administrator's settings for opencode.
+    pub(super) fn opencode_managed(&self) -> PathBuf {
+        PathBuf::from(match self.platform {
+            Platform::Linux => "/etc/opencode",
+            Platform::Mac => "/Library/Application Support/opencode",
+            Platform::Windows => r"C:\ProgramData\opencode",
+        })
     }
 
     /// The directory of an administrator's settings for Gemini CLI.

@@ -19,6 +19,7 @@ mod entry;
 mod extension;
 mod extraction;
 mod fixed;
+mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
 mod import;

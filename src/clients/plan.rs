@@ -7,7 +7,7 @@ use super::cache::read_source;
 use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
-use super::model::Approval;
+use super::model::{Approval, Unmovable};
 use super::rules::Rights;
 use super::servers::{Literals, Servers, Twin};
 use super::sharing::Ruled;
@@ -271,6 +271,7 @@ impl Plan {
         let (limits, given_up): (Vec<_>, Vec<_>) = elsewhere
             .into_iter()
             .partition(|(_, rule)| becomes_limit(rule));
+        let hidden = hide_overridden(survey, &placed, &mut servers);
         let shared = servers.share_rules(&ruled(survey, &placed), &placed, &limits);
         let mut of_servers = SecretsPlan::of(twins, &mut servers, choice.extracts_secrets);
         let launch = Launch {
@@ -311,6 +312,11 @@ impl Plan {
             &mended,
             &mut warnings,
         )?);
+        if let Some(first) = edits.first_mut() {
+            let moved = placed.iter().map(|(_, name)| name.clone());
+            let limited = limits.iter().map(|(name, _)| (*name).to_owned());
+            first.relied = moved.chain(limited).collect();
+        }
         for edit in &mut edits {
             let here = off
                 .iter()
@@ -348,7 +354,7 @@ impl Plan {
         let leaving = (!leaving.is_empty()).then(|| leaving_out(&leaving, &kept, choice, survey));
         warnings.splice(0..0, leaving.clone());
         let mut tightened = warnings::tightened(survey, &placed, config.text.node());
-        for limit in shared.limits {
+        for limit in hidden.into_iter().chain(shared.limits) {
             if !tightened.contains(&limit) {
                 tightened.push(limit);
             }
@@ -456,11 +462,7 @@ fn useless_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Optio
                 clients.join(" and ")
             ),
         };
-        return Some(format!(
-            "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {}` switches it on{also}, and \
-             then this one can move",
-            shell_word(name)
-        ));
+        return Some(off_here(name, &also));
     }
     let is_denied = rules_of(survey, found).any(withholds_all);
     let name = servers.denied_equal(&node).filter(|_| !is_denied)?;
@@ -468,6 +470,15 @@ fn useless_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Optio
         "mcpzip has the same program or URL as `{name}`, all of whose tools are denied there, and so would be all tools of this one; \
          without that denial (`tools` of `{name}`) it can move"
     ))
+}
+
+/// The reason why a server does not come over to its equal `name`, which is off; `also` is for whom else.
+pub(super) fn off_here(name: &str, also: &str) -> String {
+    format!(
+        "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {}` switches it on{also}, and \
+         then this one can move",
+        shell_word(name)
+    )
 }
 
 /// The sentence that says how the servers `kept` move: without the clients `leaving`.
@@ -517,18 +528,63 @@ fn all_the_same(name: &str) -> String {
     )
 }
 
+/// Hides servers of all projects in those where their client has another one of the same name, and so does not start them. Returns a
+/// sentence for each.
+fn hide_overridden(
+    survey: &Survey,
+    placed: &[(&Found, String)],
+    servers: &mut Servers,
+) -> Vec<String> {
+    let mut hidden = Vec::new();
+    let for_all = placed.iter();
+    for (found, name) in for_all.filter(|(found, _)| found.location.project.is_none()) {
+        for other in survey.found.iter().chain(&survey.staying) {
+            let location = &other.location;
+            let is_meant = location.client == found.location.client && other.name == found.name;
+            // A part of an entry changes this one there.
+            let is_part = matches!(
+                other.entry,
+                Err(Unmovable::Part { .. } | Unmovable::NoTarget)
+            );
+            let Some(project) = location.project.as_deref().filter(|_| is_meant && !is_part) else {
+                continue;
+            };
+            let mut moved = placed.iter().filter(|(moved, _)| moved.is(other));
+            let is_merged = moved.any(|(_, known)| known == name);
+            let is_equal = match (&found.form, &other.form) {
+                (Some(form), Some(there)) => servers.is_equal(form, there),
+                _ => false,
+            };
+            let is_refused = other.approval == Approval::Refused;
+            let stands = project.is_absolute() && !is_refused && !is_merged && !is_equal;
+            if stands && servers.hide(name, project) {
+                hidden.push(format!(
+                    "`{name}` is hidden in {} for all clients, because {} has another `{}` in its place there",
+                    project.display(),
+                    location.client.title(),
+                    other.name
+                ));
+            }
+        }
+    }
+    hidden
+}
+
 /// The servers of clients with the rules about them: a client can call a server that is equal to one of its own through mcpzip.
 pub(super) fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> Vec<Ruled<'s>> {
     let found = survey.found.iter().filter(|found| !found.is_mcpzip);
     let found = found.map(|found| (found, found.location.client.title().to_owned()));
-    let elsewhere = survey.in_projects.iter().filter(|found| !found.is_mcpzip);
-    let elsewhere = elsewhere.map(|found| {
-        let (title, project) = (found.location.client.title(), &found.location.project);
-        let project = project.as_deref().unwrap_or(Path::new(""));
-        (found, format!("{title} in {}", project.display()))
+    let staying = survey.staying.iter().filter(|found| !found.is_mcpzip);
+    let staying = staying.map(|found| {
+        let title = found.location.client.title();
+        let title = match &found.location.project {
+            Some(project) => format!("{title} in {}", project.display()),
+            None => title.to_owned(),
+        };
+        (found, title)
     });
     found
-        .chain(elsewhere)
+        .chain(staying)
         .map(|(found, title)| {
             let mut here = placed.iter().filter(|(moved, _)| moved.is(found));
             let placed = here.next().map(|(_, name)| name.as_str());
@@ -540,7 +596,7 @@ pub(super) fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> V
                 client: found.location.client,
                 title,
                 placed,
-                entry: found.entry.as_ref().ok().map(Entry::to_node),
+                form: found.form.as_ref(),
                 rights: Rights::of(rules, None),
             }
         })
@@ -557,12 +613,12 @@ pub(super) fn guarded_elsewhere(
     blocking: &mut Vec<Rule>,
 ) -> Option<Reason> {
     let node = found.entry.as_ref().ok()?.to_node();
-    let is_equal = |other: &&Found| match &other.entry {
+    let is_equal = |other: &&Found| match &other.form {
         _ if other.is(found) || other.is_mcpzip => false,
-        Ok(entry) => servers.is_same_program(&node, &entry.to_node()),
-        Err(_) => other.name.eq_ignore_ascii_case(&found.name),
+        Some(form) => servers.is_same_program(&node, form),
+        None => other.name.eq_ignore_ascii_case(&found.name),
     };
-    let all = survey.found.iter().chain(&survey.in_projects);
+    let all = survey.found.iter().chain(&survey.staying);
     let equal = all.filter(is_equal);
     let mut rules = equal.flat_map(|other| rules_of(survey, other));
     // A server of one project alone cannot be hidden there.

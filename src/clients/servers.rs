@@ -7,7 +7,8 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{
-    Client, Entry, Found, Known, Node, Rule, Text, TextError, Verdict, names, references, stored,
+    Carried, Client, Entry, Found, Known, Node, Rule, Text, TextError, Verdict, names, references,
+    stored,
 };
 use crate::config::safe_name;
 
@@ -48,6 +49,9 @@ pub(crate) type Literals = Vec<(String, Vec<String>)>;
 
 /// The key of the servers in our configuration.
 pub(super) const SERVERS: &str = "mcpServers";
+
+/// Maximum number of names that a server may have had.
+const MOST_NAMES: usize = 16;
 
 impl Servers {
     /// The servers of a configuration.
@@ -397,6 +401,49 @@ impl Servers {
         let mut denied = before.filter(|(name, _)| self.denies_all(name));
         let (name, _) = denied.find(|(_, there)| self.is_same_program(node, there))?;
         Some(name)
+    }
+
+    /// The other names that the server `name` may have had in its client: here, `-` stands for characters that a name cannot have, and the
+    /// client, its project or a number follows a name that was taken.
+    pub(super) fn origins(&self, name: &str, node: &Node) -> Vec<String> {
+        let projects = node.get("projects").map(Node::items).unwrap_or_default();
+        let projects = projects.iter().filter_map(Node::as_text);
+        let projects = projects.filter_map(|project| Path::new(project).file_name());
+        let projects = projects.map(|project| safe_name(&project.to_string_lossy()));
+        let clients = Client::ALL.map(|client| client.name().to_owned());
+        let numbers = (2..10).map(|number| number.to_string());
+        let added = projects.chain(clients).chain(numbers);
+        let before = added.filter_map(|added| name.strip_suffix(&added)?.strip_suffix('-'));
+        let taken = before.filter(|name| self.position(name).is_some());
+        let mut all = Vec::new();
+        for known in [name].into_iter().chain(taken) {
+            let mut names = vec![String::new()];
+            for c in known.chars() {
+                let others = names.clone().into_iter();
+                names.iter_mut().for_each(|name| name.push(c));
+                if c == '-' && names.len() < MOST_NAMES {
+                    names.extend(others.map(|name| name + " "));
+                }
+            }
+            all.extend(names.into_iter().filter(|other| other != name));
+        }
+        all
+    }
+
+    /// Hides a server in `project`. Returns whether that changed it.
+    pub(super) fn hide(&mut self, name: &str, project: &Path) -> bool {
+        let Some(at) = self.position(name) else {
+            return false;
+        };
+        let before = Rights::read(&self.all[at].1);
+        let hidden = Rights::of_one(&Carried::NotIn(project.to_owned()));
+        let hidden = before.hidden_with(&hidden);
+        let changes = hidden != before;
+        if changes {
+            self.all[at].1 = hidden.write(&self.all[at].1);
+            self.changed.insert(self.all[at].0.clone());
+        }
+        changes
     }
 
     fn known(&self, name: &str) -> Known {

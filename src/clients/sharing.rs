@@ -18,8 +18,8 @@ pub(super) struct Ruled<'s> {
     pub title: String,
     /// Its name in mcpzip, if it moves.
     pub placed: Option<&'s str>,
-    /// Its entry; `None` if that cannot be converted.
-    pub entry: Option<Node>,
+    /// What it runs, if that is known.
+    pub form: Option<&'s Node>,
     /// The rules about it that can be carried over.
     pub rights: Rights,
 }
@@ -131,7 +131,7 @@ impl Servers {
                 None => !here.is_empty(),
             };
             for other in ruled.iter().filter(reaches) {
-                let (is_same, is_equal) = match &other.entry {
+                let (is_same, is_equal) = match other.form {
                     Some(there) => (
                         self.is_same_program(node, there),
                         self.is_equal(node, there),

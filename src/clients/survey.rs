@@ -5,11 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::approval;
 use super::cache::{FileCache, FileError};
-use super::entry::is_mcpzip;
 use super::model::{Approval, Unmovable};
-use super::{
-    Client, ConfigLocation, Found, Node, Scope, Surroundings, Survey, Text, fixed, reading, rules,
-};
+use super::{Client, ConfigLocation, Found, Node, Scope, Surroundings, Survey, Text, fixed, rules};
 
 impl Survey {
     /// Reads the files of all clients, because each of them may call what moves, and its rules count. Only servers of `clients`
@@ -36,7 +33,7 @@ impl Survey {
             rules: Vec::new(),
             fixed: Vec::new(),
             projects: Vec::new(),
-            in_projects: Vec::new(),
+            staying: Vec::new(),
             unreadable: Vec::new(),
             movable: clients.to_vec(),
             files: BTreeMap::new(),
@@ -65,7 +62,7 @@ impl Survey {
             }
         }
         survey.projects = survey.known_projects(around, &cache);
-        survey.in_projects = rules::in_projects(&survey, clients, around, &cache);
+        survey.staying = rules::staying(&survey, clients, around, &cache);
         survey.fixed = fixed::find(&survey, clients, around, &cache);
         survey.rules = rules::find(&survey, clients, around, &cache);
         for (path, problem) in cache.unreadable() {
@@ -76,7 +73,7 @@ impl Survey {
         survey
     }
 
-    /// The directories of the projects that files of Claude Code, Codex and Gemini CLI name, and those from the root of the current
+    /// The directories of the projects that files of Claude Code, Codex, Gemini CLI and Cursor name, and those from the root of the current
     /// project down to the current directory.
     fn known_projects(&self, around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
         let root = around.project().unwrap_or_default();
@@ -97,6 +94,7 @@ impl Survey {
                 .extend(named.filter(|directory| directory.is_absolute() && directory.is_dir()));
         }
         projects.extend(trusted_folders(around, cache));
+        projects.extend(rules::trusted_by_cursor(around, cache));
         projects.sort();
         projects.dedup();
         projects
@@ -156,56 +154,46 @@ impl Survey {
             .map(Node::members)
             .unwrap_or_default();
         for (name, node) in servers {
-            let mut entry = reading::read(location.client, node, location.project.as_deref());
+            let mut found = Found::read(location.clone(), name, node);
             let user = self
                 .files
                 .get(&location.client.user_location(around).path)
                 .map(|source| source.text.node());
-            let approval = approval::of(&location, name, user, around, cache);
-            if (is_switched_off(&location, name, text.node(), around, cache)
-                || approval != Approval::Given)
-                && let Ok(entry) = &mut entry
-            {
-                entry.is_disabled = true;
+            found.approval = approval::of(&location, name, user, around, cache);
+            found.is_off |= is_switched_off(&location, name, text.node(), around, cache)
+                || found.approval != Approval::Given;
+            if let Ok(entry) = &mut found.entry {
+                entry.is_disabled = found.is_off;
             }
             let is_of_user = |found: &Found| {
                 found.location.client == location.client
                     && found.scope() == Scope::User
                     && found.name == name
             };
-            if entry == Err(Unmovable::NoTarget)
+            if found.entry == Err(Unmovable::NoTarget)
                 && location.project.is_some()
                 && self.found.iter().any(is_of_user)
             {
-                entry = Err(Unmovable::Part {
+                found.entry = Err(Unmovable::Part {
                     name: name.to_owned(),
                     client: location.client,
                 });
             }
-            let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
             // No session is in a relative directory, and mcpzip could not know which one is meant.
             if location.scope == Scope::Local
-                && !is_mcpzip
+                && !found.is_mcpzip
                 && let Some(project) = location
                     .project
                     .as_deref()
                     .filter(|path| path.is_relative())
             {
-                entry = Err(Unmovable::Relative {
+                found.entry = Err(Unmovable::Relative {
                     key: "project".to_owned(),
                     path: project.display().to_string(),
                 });
             }
-            let mut found = Found {
-                location: location.clone(),
-                name: name.to_owned(),
-                entry,
-                written: reading::written(location.client, node),
-                is_mcpzip,
-                approval,
-            };
-            if let Some(reason) = fixed::blocked(&found, around, cache, None).filter(|_| !is_mcpzip)
-            {
+            let reason = fixed::blocked(&found, around, cache, None);
+            if let Some(reason) = reason.filter(|_| !found.is_mcpzip) {
                 found.entry = Err(reason);
             }
             self.found.push(found);

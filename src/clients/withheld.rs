@@ -10,9 +10,9 @@ use super::model::{Approval, Reach, RuleKind, Unmovable};
 use super::servers::Servers;
 use super::survey::switched_off_by_name;
 use super::{
-    Carried, Client, Entry, Found, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
+    Carried, Client, Found, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
 };
-use super::{barrier, reading, rules};
+use super::{barrier, rules};
 use crate::config::safe_name;
 use crate::files::read_regular;
 
@@ -22,10 +22,12 @@ pub(super) struct Withheld {
     configured: Vec<Found>,
     /// The rules of each client. Of those that withhold a whole server, only those about servers that a client could call.
     rules: BTreeMap<Client, Vec<Rule>>,
-    /// The clients that ran mcpzip before.
+    /// The clients that had mcpzip in all projects before.
     before: BTreeSet<Client>,
-    /// The clients that run mcpzip.
+    /// The clients that run mcpzip, also in one project alone.
     running: BTreeSet<Client>,
+    /// The clients that have mcpzip in all projects.
+    everywhere: BTreeSet<Client>,
     /// The clients that may get it in this run: they have servers to move, or are to be connected.
     expected: BTreeSet<Client>,
 }
@@ -60,7 +62,9 @@ impl Withheld {
         around: &Surroundings,
     ) -> Self {
         let configured = configured(servers, config_file, around);
-        let before = running(survey, launch, around);
+        let running = running(survey, launch, around);
+        let mut before = running.clone();
+        before.retain(|client| is_everywhere(*client, survey, around));
         // All tools of such a server are denied behind mcpzip, too.
         let denials = survey.rules.iter();
         let denials: Vec<&Rule> = denials.filter(|rule| withholds_all(rule)).collect();
@@ -69,7 +73,7 @@ impl Withheld {
         let can_run = |client: &&Client| barrier(**client, survey, launch, around).is_none();
         let expected: BTreeSet<Client> = expected.iter().filter(can_run).copied().collect();
         let cache = FileCache::default();
-        let rules = before.union(&expected).map(|client| {
+        let rules = running.union(&expected).map(|client| {
             let others = survey.found.iter();
             let others = others.filter(|found| {
                 !found.is_mcpzip && found.entry.is_ok() && found.location.client != *client
@@ -86,7 +90,8 @@ impl Withheld {
         Self {
             configured,
             rules,
-            running: before.clone(),
+            running,
+            everywhere: before.clone(),
             before,
             expected,
         }
@@ -95,6 +100,7 @@ impl Withheld {
     /// From now on `client` runs mcpzip.
     pub(super) fn start(&mut self, client: Client) {
         self.running.insert(client);
+        self.everywhere.insert(client);
     }
 
     fn about<'w>(&'w self, client: Client, found: &'w Found) -> impl Iterator<Item = &'w Rule> {
@@ -155,7 +161,7 @@ impl Withheld {
     /// The reason why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
     /// servers would keep all others in their clients, so those that moved before count.
     pub(super) fn apart(&self, client: Client, moving: &[&Found]) -> Option<Reason> {
-        if self.running.contains(&client) {
+        if self.everywhere.contains(&client) {
             return None;
         }
         let moving = moving.iter().copied().map(|other| {
@@ -226,18 +232,16 @@ fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> V
         let mut location = Client::ClaudeCode.user_location(around);
         config_file.clone_into(&mut location.path);
         // Its entries have the form of Claude Code's.
-        let entry = reading::read(Client::ClaudeCode, node, None);
-        let is_off = node.get("disabled") == Some(&Node::Flag(true)) || servers.denies_all(name);
+        let found = Found::read(location, name, node);
         Found {
-            location,
-            name: name.clone(),
-            entry: entry.map_err(|_| Unmovable::Configured),
-            written: reading::written(Client::ClaudeCode, node),
+            // It is compared as it is.
+            form: Some(node.clone()),
+            origins: servers.origins(name, node),
+            entry: found.entry.map_err(|_| Unmovable::Configured),
             is_mcpzip: false,
-            approval: match is_off {
-                true => Approval::Refused,
-                false => Approval::Given,
-            },
+            is_off: found.is_off || servers.denies_all(name),
+            tool_rules: Vec::new(),
+            ..found
         }
     };
     servers.all().iter().map(of).collect()
@@ -246,14 +250,14 @@ fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> V
 /// The clients that run mcpzip, in any scope, as far as their settings let them. One whose file cannot be read does if its text names
 /// mcpzip.
 pub(crate) fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -> BTreeSet<Client> {
-    let own = survey.found.iter().chain(&survey.in_projects);
-    // Whether a project's entry may run is known of Claude Code alone.
-    let own = own
-        .filter(|found| found.is_mcpzip && (is_on(found) || found.approval == Approval::Missing));
-    let own = own.filter(|found| {
+    let own = survey.found.iter().filter(|found| {
         let client = found.location.client;
         found.scope() != Scope::User || barrier(client, survey, launch, around).is_none()
     });
+    // Whether a project's entry may run is known of Claude Code alone.
+    let own = own
+        .chain(&survey.staying)
+        .filter(|found| found.is_mcpzip && (is_on(found) || found.approval == Approval::Missing));
     let unread = Client::ALL.into_iter().filter(|client| {
         let path = client.user_location(around).path;
         let mut unreadable = survey.unreadable.iter();
@@ -262,6 +266,18 @@ pub(crate) fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -
     own.map(|found| found.location.client)
         .chain(unread)
         .collect()
+}
+
+/// Whether a client that runs mcpzip has it in all projects, as far as its file can be read.
+fn is_everywhere(client: Client, survey: &Survey, around: &Surroundings) -> bool {
+    let path = client.user_location(around).path;
+    let mut unreadable = survey.unreadable.iter();
+    let all = survey.found.iter().chain(&survey.staying);
+    let mut own = all.filter(|found| found.is_mcpzip);
+    unreadable.any(|(known, _)| *known == path)
+        || own.any(|found| {
+            found.location.client == client && found.scope() == Scope::User && is_on(found)
+        })
 }
 
 /// Whether a file that cannot be understood may have an entry for mcpzip.
@@ -274,8 +290,7 @@ fn may_have_mcpzip(path: &Path) -> bool {
 
 /// Whether a server is on. No client can call one that is off.
 fn is_on(found: &Found) -> bool {
-    let is_disabled = found.entry.as_ref().is_ok_and(|entry| entry.is_disabled);
-    !is_disabled && found.approval != Approval::Refused
+    !found.is_off
 }
 
 /// Warnings of the rules of a client that do not hold for the servers of mcpzip.
@@ -378,15 +393,35 @@ fn yields(rule: &Rule) -> bool {
 
 /// Whether a rule denies all tools.
 pub(super) fn withholds_all(rule: &Rule) -> bool {
-    match &rule.carried {
-        Carried::Deny(tools) => tools.iter().any(|tool| tool == "*"),
-        Carried::Only(tools) => tools.is_empty(),
-        _ => false,
+    rule.carried.withholds_all()
+}
+
+/// How near a server of a client's own is to another one, if it runs the same program or URL: with the same arguments, variables and
+/// secrets, as far as they are known; or else by the same name. One of which the program is not known is that of its name.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Nearness {
+    Program,
+    Name,
+    Equal,
+}
+
+impl Nearness {
+    fn of(own: &Found, other: &Found, servers: &Servers) -> Option<Self> {
+        let is_it = |name: &String| name.eq_ignore_ascii_case(&own.name);
+        let has_name = is_it(&other.name)
+            || safe_name(&own.name) == other.name
+            || other.origins.iter().any(is_it);
+        match (&own.form, &other.form) {
+            (Some(form), Some(there)) if servers.is_equal(form, there) => Some(Self::Equal),
+            (Some(form), Some(there)) if !servers.is_same_program(form, there) => None,
+            (Some(_), Some(_)) if !has_name => Some(Self::Program),
+            _ => has_name.then_some(Self::Name),
+        }
     }
 }
 
-/// The rules of `client` about servers of others. A rule that names one of its own servers is about another program of that name only if
-/// a pattern or list says so; and what withholds a server holds for an equal one under any name.
+/// The rules of `client` about servers of others: those about their names, and those about servers of its own that are the same. A rule
+/// that names one of its own servers is about another program of that name only if a pattern or list says so.
 fn about_others(
     client: Client,
     others: &[&Found],
@@ -396,119 +431,180 @@ fn about_others(
     cache: &FileCache,
 ) -> Vec<Rule> {
     let refused = refused_in_projects(client, servers);
-    let own = survey.found.iter().chain(&survey.in_projects);
-    let own = own.chain(&refused);
+    let own = survey.found.iter().chain(&survey.staying).chain(&refused);
     let own = own.filter(|found| found.location.client == client && !found.is_mcpzip);
-    let own: Vec<(&Found, Option<Entry>)> =
-        own.map(|found| (found, entry_of(found, survey))).collect();
-    let node = |found: &Found| found.entry.as_ref().ok().map(Entry::to_node);
-    let is_same = |one: Option<&Node>, other: Option<&Entry>| match (one, other) {
-        (Some(one), Some(other)) => servers.is_same_program(one, &other.to_node()),
-        _ => false,
-    };
-    let is_equal = |one: Option<&Node>, other: Option<&Entry>| match (one, other) {
-        (Some(one), Some(other)) => servers.is_equal(one, &other.to_node()),
-        _ => false,
-    };
-    let denials: Vec<&Rule> = survey
-        .rules
-        .iter()
-        .filter(|rule| withholds_all(rule))
-        .collect();
-    // A program that the client runs itself is not withheld.
-    let is_run = |node: Option<&Node>| {
-        let mut run = own.iter().filter(|(found, _)| {
-            let is_on = found.entry.as_ref().is_ok_and(|entry| !entry.is_disabled);
-            let is_denied = denials.iter().any(|denial| denial.is_about(found));
-            is_on && !is_denied && found.location.project.is_none()
+    let own = own.map(|found| (found, about_own(found, survey, around, cache)));
+    let own: Vec<(&Found, Vec<Rule>)> = own.collect();
+    let nearby = others.iter().map(|other| {
+        let near = own.iter();
+        let near = near.map(|(found, _)| Nearness::of(found, other, servers));
+        near.collect()
+    });
+    let nearby: Vec<Vec<Option<Nearness>>> = nearby.collect();
+    // A program that the client runs itself is not withheld, unless one that is nearer to it is.
+    let run = nearby.iter().map(|near| {
+        let run = own.iter().zip(near).filter(|((found, rules), _)| {
+            let is_withheld = rules.iter().any(withholds_all);
+            found.entry.is_ok() && is_on(found) && !is_withheld && found.location.project.is_none()
         });
-        run.any(|(_, entry)| is_equal(node, entry.as_ref()))
-    };
+        run.filter_map(|(_, near)| *near).max()
+    });
+    let run: Vec<Option<Nearness>> = run.collect();
     // The client's own one of the name may have moved, under another name and with its rules.
     let has_moved = |rule: &Rule| {
         let name = format!("{}-{}", safe_name(&rule.server), client.name());
         servers.has_rule(&name, rule)
     };
-    let is_other_program = |about: &Found| {
-        let about_node = node(about);
-        own.iter().any(|(found, entry)| {
-            found.name == about.name
-                && about_node.is_some()
-                && entry.is_some()
-                && !is_same(about_node.as_ref(), entry.as_ref())
-        })
+    let is_other_program = |name: &str, at: usize| {
+        let mut own = own.iter().zip(&nearby[at]);
+        own.any(|((found, _), near)| found.name == name && near.is_none())
     };
-    let mut rules = rules::elsewhere(client, others, survey, around, cache);
-    rules.retain(|rule| {
-        let about = others.iter().find(|found| rule.is_about(found));
-        let is_other = has_moved(rule) || about.is_some_and(|about| is_other_program(about));
-        let about = about.and_then(|found| node(found));
-        !(is_other && rule.reach == Reach::Name || withholds_all(rule) && is_run(about.as_ref()))
+    let names = others.iter().enumerate().flat_map(|(at, other)| {
+        let names = [&other.name].into_iter().chain(&other.origins);
+        let one = |name: &String| Found {
+            name: name.clone(),
+            ..(**other).clone()
+        };
+        names.map(move |name| (one(name), at))
     });
-    // Those of its own of which it has denied all tools.
-    for (found, entry) in &own {
-        for rule in denials.iter().filter(|rule| rule.is_about(found)) {
-            rules.extend(others.iter().filter_map(|other| {
-                let other_node = node(other);
-                let is_it = is_same(other_node.as_ref(), entry.as_ref());
-                (is_it && !is_run(other_node.as_ref())).then(|| Rule {
-                    server: other.name.clone(),
-                    location: other.location.clone(),
-                    carried: Carried::Deny(vec!["*".to_owned()]),
-                    ..(*rule).clone()
-                })
-            }));
+    let names: Vec<(Found, usize)> = names.collect();
+    let named: Vec<&Found> = names.iter().map(|(named, _)| named).collect();
+    let mut rules: Vec<Rule> = Vec::new();
+    for rule in rules::elsewhere(client, &named, survey, around, cache) {
+        for (named, at) in names.iter().filter(|(named, _)| rule.is_about(named)) {
+            let other = others[*at];
+            // A list without another name says nothing about the server.
+            let is_missing = named.name != other.name && rule.reach == Reach::Others;
+            let is_other = has_moved(&rule) || is_other_program(&named.name, *at);
+            let is_run = run[*at] == Some(Nearness::Equal);
+            let rule = Rule {
+                server: other.name.clone(),
+                ..rule.clone()
+            };
+            if is_missing
+                || is_other && rule.reach == Reach::Name
+                || withholds_all(&rule) && is_run
+                || rules.contains(&rule)
+            {
+                continue;
+            }
+            rules.push(rule);
         }
     }
-    // Those of its own that a list withholds.
-    let withheld = own.iter().filter(|(found, _)| match &found.entry {
-        Ok(entry) => entry.is_disabled,
-        Err(reason) => matches!(reason, Unmovable::Denied(_)),
-    });
-    let withheld: Vec<Found> = withheld
-        .filter_map(|(found, entry)| {
-            let mut found = Found {
-                entry: Ok(entry.clone()?),
-                ..(*found).clone()
-            };
-            found.location.path = PathBuf::new();
-            Some(found)
-        })
-        .collect();
-    let withheld: Vec<&Found> = withheld.iter().collect();
-    for rule in rules::elsewhere(client, &withheld, survey, around, cache) {
-        let known = withheld.iter().find(|found| rule.is_about(found));
-        let known = known.and_then(|found| found.entry.as_ref().ok());
-        for other in others.iter().filter(|_| withholds_all(&rule)) {
-            let other_node = node(other);
-            if is_same(other_node.as_ref(), known) && !is_run(other_node.as_ref()) {
-                rules.push(Rule {
-                    server: other.name.clone(),
-                    location: other.location.clone(),
-                    ..rule.clone()
-                });
+    for (at, other) in others.iter().enumerate() {
+        for ((found, about_own), near) in own.iter().zip(&nearby[at]) {
+            let Some(nearness) = *near else { continue };
+            // A part of an entry is about the client's own server of that name.
+            if found.form.is_none() && is_other_program(&other.name, at) {
+                continue;
+            }
+            for rule in about_own {
+                if withholds_all(rule) && run[at].is_some_and(|run| run >= nearness) {
+                    continue;
+                }
+                let rule = instead(rule, found, (other, nearness));
+                if !rules.contains(&rule) {
+                    rules.push(rule);
+                }
             }
         }
-    }
-    // Those that are switched off.
-    for other in others {
-        let other_node = node(other);
         let mut known = rules.iter().filter(|rule| rule.is_about(other));
-        if known.any(withholds_all) || is_run(other_node.as_ref()) {
+        if run[at] == Some(Nearness::Equal) || known.any(withholds_all) {
             continue;
         }
-        let off = own.iter().filter(|(found, entry)| {
-            let is_equal = is_equal(other_node.as_ref(), entry.as_ref());
-            found.entry.is_ok() && !is_on(found) && is_equal
+        let here = names
+            .iter()
+            .filter(|(named, of)| *of == at && !is_other_program(&named.name, at));
+        let by_name = here.filter_map(|(named, _)| {
+            let path = switched_off_by_name(client, &named.name, around, cache)?;
+            let text = "it is switched off".to_owned();
+            Some(Rule {
+                client,
+                ..switch_of(other, path, named.name.clone(), text)
+            })
         });
-        rules.extend(off.filter_map(|(found, _)| switch(found, other, survey)));
-        let by_name = switched_off_by_name(client, &other.name, around, cache);
-        rules.extend(by_name.filter(|_| !is_other_program(other)).map(|path| {
-            let place = (client, path, other.name.as_str());
-            switch_of(place, "it is switched off", None, other)
-        }));
+        rules.extend(by_name);
     }
     rules
+}
+
+/// The rules of a client about one of its own servers that withhold or guard it, with the switch or list that keeps it off.
+fn about_own(
+    found: &Found,
+    survey: &Survey,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Vec<Rule> {
+    let rules = survey.rules.iter().filter(|rule| rule.is_about(found));
+    let mut rules: Vec<Rule> = rules
+        .filter(|rule| rules::is_guard(rule))
+        .cloned()
+        .collect();
+    let is_denied = matches!(found.entry, Err(Unmovable::Denied(_)));
+    if is_on(found) && !is_denied {
+        return rules;
+    }
+    // So that the lists in its own file are read as well.
+    let mut apart = found.clone();
+    apart.location.path = PathBuf::new();
+    let lists = rules::elsewhere(found.location.client, &[&apart], survey, around, cache);
+    rules.extend(lists.into_iter().filter(withholds_all));
+    let key = found.location.path_of(&found.name).join(".");
+    let path = found.location.path.clone();
+    match &found.switch {
+        Some((switch, value)) => rules.push(switch_of(
+            found,
+            path,
+            format!("{key}.{switch}"),
+            value.clone(),
+        )),
+        // The user has only not approved it yet.
+        None if found.approval == Approval::Missing => {}
+        None if rules.iter().any(withholds_all) => {}
+        None => rules.push(switch_of(found, path, key, "it is switched off".to_owned())),
+    }
+    rules
+}
+
+/// The rule about `found` for another server that is the same. A list of the only permitted tools is not one for all tools of that
+/// program; without it, the user is told.
+fn instead(rule: &Rule, found: &Found, (other, nearness): (&Found, Nearness)) -> Rule {
+    let is_apart = nearness == Nearness::Program && !withholds_all(rule);
+    let (kind, carried) = match rule.carried.clone() {
+        Carried::Only(_) if is_apart => (
+            RuleKind::Tools,
+            Carried::Lost("is about other arguments, variables or secrets"),
+        ),
+        carried => (rule.kind, carried),
+    };
+    let carried = match carried.withholds_all() {
+        true => Carried::Deny(vec!["*".to_owned()]),
+        false => carried,
+    };
+    let carried = carried.of(other, found.location.project.as_deref());
+    Rule {
+        kind,
+        carried,
+        server: other.name.clone(),
+        location: other.location.clone(),
+        ..rule.clone()
+    }
+}
+
+/// The rule of a switch at a key of a client's file, which keeps `found` off.
+fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
+    Rule {
+        path,
+        key,
+        text,
+        kind: RuleKind::Deny,
+        reach: Reach::Switch,
+        server: found.name.clone(),
+        client: found.location.client,
+        carried: Carried::Deny(vec!["*".to_owned()]),
+        project: None,
+        location: found.location.clone(),
+    }
 }
 
 /// The servers of projects that `client` refused before they moved, as it had them. They are off at mcpzip as well.
@@ -524,74 +620,11 @@ fn refused_in_projects(client: Client, servers: &Servers) -> Vec<Found> {
         let projects = projects.map(Path::new).filter(|path| path.is_absolute());
         let locations = projects.filter_map(|project| client.project_location(project));
         found.extend(locations.map(|location| Found {
-            location,
-            name: name.clone(),
-            entry: reading::read(Client::ClaudeCode, node, None),
-            written: reading::written(Client::ClaudeCode, node),
-            is_mcpzip: false,
+            form: Some(node.clone()),
+            is_off: true,
             approval: Approval::Refused,
+            ..Found::read(location, name, node)
         }));
     }
     found
-}
-
-/// The rule that withholds `other` because of its equal `found`, which its client has switched off. `None` if the user has only not
-/// approved it yet.
-fn switch(found: &Found, other: &Found, survey: &Survey) -> Option<Rule> {
-    let location = &found.location;
-    let project = location.project.as_deref();
-    let path = location.path_of(&found.name);
-    let source = survey.files.get(&location.path);
-    let written = source.and_then(|source| source.text.node().at(&path));
-    let part = written.and_then(|written| reading::part(location.client, written, project));
-    let key = path.join(".");
-    let (key, text) = match part.and_then(|part| part.switch) {
-        Some((switch, value)) => (format!("{key}.{switch}"), value),
-        None if found.approval == Approval::Missing => return None,
-        None => (key, "it is switched off".to_owned()),
-    };
-    let place = (location.client, location.path.clone(), key.as_str());
-    Some(switch_of(place, &text, project, other))
-}
-
-/// The rule that withholds `other` in `project`, or everywhere, because of a switch at a key of a client's file.
-fn switch_of(
-    (client, path, key): (Client, PathBuf, &str),
-    text: &str,
-    project: Option<&Path>,
-    other: &Found,
-) -> Rule {
-    let within = other.location.project.as_deref();
-    let carried = match project {
-        // A server of one project alone cannot be hidden there.
-        Some(project) if !within.is_some_and(|within| within.starts_with(project)) => {
-            Carried::NotIn(project.to_owned())
-        }
-        _ => Carried::Deny(vec!["*".to_owned()]),
-    };
-    Rule {
-        path,
-        key: key.to_owned(),
-        text: text.to_owned(),
-        kind: RuleKind::Deny,
-        reach: Reach::Switch,
-        server: other.name.clone(),
-        client,
-        carried,
-        project: None,
-        location: other.location.clone(),
-    }
-}
-
-/// The entry of a server, also of one that a policy blocks.
-fn entry_of(found: &Found, survey: &Survey) -> Option<Entry> {
-    let location = &found.location;
-    match &found.entry {
-        Ok(entry) => Some(entry.clone()),
-        Err(_) => {
-            let source = survey.files.get(&location.path)?;
-            let node = source.text.node().at(&location.path_of(&found.name))?;
-            reading::read(location.client, node, location.project.as_deref()).ok()
-        }
-    }
 }

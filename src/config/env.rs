@@ -191,6 +191,11 @@ pub(crate) const OPENCODE_CONFIG: Variable = Variable {
     name: "OPENCODE_CONFIG",
     doc: "A further configuration file of opencode, whose rules `migrate` reads.",
 };
+/// Settings of opencode themselves.
+pub(crate) const OPENCODE_CONFIG_CONTENT: Variable = Variable {
+    name: "OPENCODE_CONFIG_CONTENT",
+    doc: "Settings of opencode as JSON, whose rules `migrate` reads.",
+};
 /// The directory of Copilot CLI.
 pub(crate) const COPILOT_HOME: Variable = Variable {
     name: "COPILOT_HOME",
@@ -396,6 +401,7 @@ pub(crate) const VARIABLES: &[Variable] = &[
     OPENAI_API_KEY,
     CODEX_HOME,
     OPENCODE_CONFIG,
+    OPENCODE_CONFIG_CONTENT,
     COPILOT_HOME,
     GEMINI_CLI_SYSTEM_SETTINGS_PATH,
     XDG_CONFIG_HOME,

@@ -330,6 +330,9 @@ kinds! {
     CLIENT_DISABLED: Warning "client-disabled", "a client's entry for mcpzip is switched off",
         why "The client has no tools from mcpzip.",
         advice "Switch it on in the client.";
+    RUN_INTERRUPTED: Warning "run-interrupted", "a run was interrupted",
+        why "It may have changed some of its files and not the others: each is the old one or the new one.",
+        advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",
         advice "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";

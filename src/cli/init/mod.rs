@@ -461,7 +461,7 @@ fn moving(
         });
         return Ok(Moving {
             staying: staying.chain(plan.leaving.clone()).collect(),
-            ..Moving::of(&movable, |_| true)
+            ..Moving::of(&movable, &plan, |_| true)
         });
     }
     for item in staying {
@@ -489,7 +489,7 @@ fn moving(
         )));
     }
     if !is_asking {
-        return Ok(Moving::of(&movable, |_| true));
+        return Ok(Moving::of(&movable, &plan, |_| true));
     }
     let widest = movable
         .iter()
@@ -521,13 +521,16 @@ fn moving(
             printable(&listed(&names))
         ));
     }
-    Ok(Moving::of(&movable, |at| chosen.contains(&at)))
+    Ok(Moving::of(&movable, &plan, |at| chosen.contains(&at)))
 }
 
 impl Moving {
-    /// Those of `movable` whose positions are chosen.
-    fn of(movable: &[&Item], is_chosen: impl Fn(usize) -> bool) -> Self {
+    /// Those of `movable` whose positions are chosen. The servers that stay in `plan` are left, also if others of their names are among them.
+    fn of(movable: &[&Item], plan: &Plan, is_chosen: impl Fn(usize) -> bool) -> Self {
         let mut moving = Self::default();
+        let staying = plan.items.iter();
+        let staying = staying.filter(|item| matches!(item.verdict, Verdict::Stays(_)));
+        staying.for_each(|item| moving.leave(item));
         for (at, item) in movable.iter().enumerate() {
             match is_chosen(at) {
                 true => {

@@ -16,7 +16,7 @@ use super::Item;
 use super::cache::read_source;
 use super::model::{Approval, Invocation, Unmovable};
 use super::model_key;
-use super::plan::{guarded_elsewhere, ruled};
+use super::plan::{guarded_elsewhere, off_here, ruled};
 use super::reading;
 use super::servers::{Servers, Twin};
 use super::stored::Stored;
@@ -25,7 +25,7 @@ use super::{
     Choice, Client, ConfigLocation, Edit, Entry, Found, Launch, Node, PlanError, Scope,
     SecretsPlan, Surroundings, Survey, Syntax, Verdict, secrets,
 };
-use crate::config::{Environment, env, older_config_file};
+use crate::config::{Environment, env, older_config_file, safe_name};
 use crate::secret::{Masker, Secret};
 
 /// A program whose configuration can be imported.
@@ -509,6 +509,11 @@ impl DraftServer {
                 Ok(entry) => entry.target.invocation(),
                 Err(_) => Invocation::Unknown,
             },
+            form: self.entry.as_ref().ok().map(Entry::to_node),
+            tool_rules: Vec::new(),
+            switch: None,
+            origins: Vec::new(),
+            is_off: self.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
             is_mcpzip: false,
             approval: Approval::Given,
         }
@@ -534,6 +539,11 @@ impl DraftServer {
                     node = with_texts(&node, &mut |text| text.replace("$${keyring:", "${keyring:"));
                 }
                 let is_merged = wanted.choice.merged.contains(name);
+                let off = servers.off_equal(&node).filter(|off| {
+                    let is_other = **off != safe_name(name);
+                    is_other && !was_off && !wanted.choice.drop_rules
+                });
+                blocking.extend(off.map(|off| format!("`{name}`: {}", off_here(off, ""))));
                 let unlike = servers.same_as(name, &node, is_merged).and_then(|known| {
                     ["tools", "trust"]
                         .into_iter()

@@ -17,7 +17,7 @@ pub(crate) use rule::{Carried, Rule, RuleKind};
 pub(in crate::clients) use unmovable::Unmovable;
 
 use super::cache::{FileError, Source};
-use super::{Client, ConfigLocation, Scope};
+use super::{Client, ConfigLocation, Node, Scope};
 
 /// The result of reading all clients' files.
 #[derive(Debug)]
@@ -30,8 +30,9 @@ pub(crate) struct Survey {
     pub fixed: Vec<Fixed>,
     /// The directories of the projects that clients' files name, and of the current one down to the current directory.
     pub(in crate::clients) projects: Vec<PathBuf>,
-    /// The servers in files of those projects that are not among `found`: they stay, and only their rules count.
-    pub(in crate::clients) in_projects: Vec<Found>,
+    /// The servers that no migration moves: in files of those projects that are not among `found`, of plugins and extensions, and of
+    /// administrators. Only their rules count.
+    pub(in crate::clients) staying: Vec<Found>,
     /// The files that could not be read, with the reasons.
     pub unreadable: Vec<(PathBuf, FileError)>,
     /// The clients whose servers may move.
@@ -51,6 +52,16 @@ pub(crate) struct Found {
     pub entry: Result<Entry, Unmovable>,
     /// Its command line or URL as the file has it, before it was converted.
     pub(in crate::clients) written: Invocation,
+    /// What it runs, in our form, by which servers are compared; also of an entry that must stay, as far as it is known.
+    pub(in crate::clients) form: Option<Node>,
+    /// The rules in its entry about single tools.
+    pub(in crate::clients) tool_rules: Vec<ToolRule>,
+    /// The key and value of its entry that switch it off.
+    pub(in crate::clients) switch: Option<(&'static str, String)>,
+    /// Whether it is switched off, in its entry or elsewhere.
+    pub(in crate::clients) is_off: bool,
+    /// Other names that it may have had in its client, if it is one of mcpzip's.
+    pub(in crate::clients) origins: Vec<String>,
     /// Whether it is `mcpzip`.
     pub is_mcpzip: bool,
     /// The user's decision about it, if it is a project's server.

@@ -1,6 +1,6 @@
 //! A client's rule about a server's tools, and its fate behind the proxy.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::{Client, ConfigLocation};
 use super::Found;
@@ -125,6 +125,32 @@ impl Rule {
 impl Carried {
     /// The fate of a rule with an unknown form.
     pub(in crate::clients) const UNCLEAR: Self = Self::Lost("is of a form that is not known here");
+
+    /// Whether all tools are denied.
+    pub(in crate::clients) fn withholds_all(&self) -> bool {
+        match self {
+            Self::Deny(tools) => tools.iter().any(|tool| tool == "*"),
+            Self::Only(tools) => tools.is_empty(),
+            _ => false,
+        }
+    }
+
+    /// The fate of a rule about `found` that applies in `project` alone, if there is one: a denial of all tools hides the server there. A
+    /// server of that project alone cannot be hidden in it, so all of its tools are denied.
+    pub(in crate::clients) fn of(self, found: &Found, project: Option<&Path>) -> Self {
+        let hidden = match (self, project) {
+            (Self::NotIn(project), _) => project,
+            (carried, Some(project)) if carried.withholds_all() && project.is_absolute() => {
+                project.to_owned()
+            }
+            (carried, _) => return carried,
+        };
+        let within = found.location.project.as_deref();
+        match within.is_some_and(|within| within.starts_with(&hidden)) {
+            true => Self::Deny(vec!["*".to_owned()]),
+            false => Self::NotIn(hidden),
+        }
+    }
 
     /// Its counterpart in the proxy's configuration, or the reason why there is none.
     #[must_use]

@@ -67,6 +67,9 @@ pub(crate) enum Unmovable {
     /// The client loads the servers of this file only.
     #[error("does not run: Claude Code loads nothing but what {} has", .0.display())]
     NotLoaded(PathBuf),
+    /// The settings in this file keep the profile of VS Code that has it from starting servers.
+    #[error("does not run: `{key}` in {} starts no servers of this profile", path.display())]
+    NotStarted { key: &'static str, path: PathBuf },
     /// The settings in this file deny it.
     #[error("is blocked by `deniedMcpServers` in {}", .0.display())]
     Denied(PathBuf),

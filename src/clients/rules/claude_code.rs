@@ -1,25 +1,26 @@
 //! Claude Code's rules: in settings, hooks, agents, commands and skills of the user, of every known project and of the
 //! administrator.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 
 use regex::Regex;
 
 use super::super::cache::FileCache;
+use super::super::entry::META_TOOLS;
 use super::super::fixed::{ALLOWED, installed_plugins, plugins, policy};
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
-use super::super::{Client, Node, Surroundings, Syntax};
-use super::glob::{behind, is_about_all};
+use super::super::{Client, Node, Surroundings, Syntax, Text};
+use super::glob::{behind, fits, is_about_all};
 use super::matcher::Matcher;
 use super::{Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, SourceRule, items, plain};
 
-/// Maximum number of agents, commands and skills read below one directory.
-const MOST_FILES: usize = 2000;
-
-/// Maximum number of directory entries looked at to find them.
+/// Maximum number of directory entries looked at to find agents, commands and skills.
 const MOST_ENTRIES: usize = 20_000;
+
+/// The fate of a rule in the front matter of one file.
+const OF_ONE: Carried = Carried::Lost("holds for one agent, command or skill alone");
 
 /// A settings file and its project. `None` if it applies to all projects.
 type Settings = (PathBuf, Option<PathBuf>);
@@ -66,7 +67,7 @@ pub(super) fn find(
         let project = project.as_deref();
         frontmatter(directory, project, servers, cache, &mut sources, rules);
     }
-    plugin_hooks(servers, around, cache, &mut sources, rules);
+    of_plugins(servers, around, cache, &mut sources, rules);
     for (path, project) in &files {
         let file = RuleFile {
             path,
@@ -110,8 +111,8 @@ fn directories(
     directories
 }
 
-/// Adds the hooks of plugins.
-fn plugin_hooks(
+/// Adds the hooks and agents of plugins.
+fn of_plugins(
     servers: &[&Found],
     around: &Surroundings,
     cache: &FileCache,
@@ -133,6 +134,7 @@ fn plugin_hooks(
         }
     }
     for (_, directory) in plugins(around, cache) {
+        frontmatter(&directory, None, servers, cache, sources, rules);
         for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
             let path = directory.join(file);
             let file = RuleFile {
@@ -273,7 +275,7 @@ fn carried(source: &Source, tools: Vec<String>) -> Carried {
         RuleKind::Ask if is_permission => Carried::Ask(tools),
         RuleKind::Hook => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
         RuleKind::Tools if source.form == Form::Hook => Carried::Lost(HOOK_SEES_EXECUTE_TOOL),
-        _ => Carried::Lost("holds for one agent, command or skill alone"),
+        _ => OF_ONE,
     }
 }
 
@@ -324,7 +326,7 @@ fn hooks(node: &Node, file: &RuleFile<'_>, sources: &mut Vec<Source>, rules: &mu
     }
 }
 
-/// Reads the tool lists in the front matter of agents, commands and skills.
+/// Reads the front matter of agents, commands and skills: lists of tools, servers of an agent, and hooks.
 fn frontmatter(
     directory: &Path,
     project: Option<&Path>,
@@ -334,8 +336,13 @@ fn frontmatter(
     rules: &mut Vec<Rule>,
 ) {
     let mut files = Vec::new();
-    for folder in ["agents", "commands", "skills"] {
-        markdown(&directory.join(folder), &mut files);
+    // The directory of a skill has many other files below it.
+    for (folder, depth) in [
+        ("agents", usize::MAX),
+        ("commands", usize::MAX),
+        ("skills", 1),
+    ] {
+        markdown(&directory.join(folder), depth, &mut files);
     }
     for path in files {
         let file = RuleFile {
@@ -346,47 +353,71 @@ fn frontmatter(
         let Some(text) = file.text(cache, rules) else {
             continue;
         };
-        let Some(head) = head(&text) else {
-            continue;
-        };
-        let source = |form, key: &str, text: &str, kind| Source {
-            rule: file.source_rule(key, text, kind),
-            form,
-        };
-        let is_before =
-            |line: &str| line.contains("PreToolUse") || line.contains("PermissionRequest");
-        let has_matcher = head.contains("matcher");
-        let mut key = "";
-        for line in head.lines() {
-            if let Some((name, _)) = line.split_once(':')
-                && !line.starts_with([' ', '-', '\t'])
-            {
-                key = name.trim_matches([' ', '"', '\'', '{', '\r']);
-            }
-            if key == "hooks" {
-                let matcher = line.split_once("matcher:").map(|(_, written)| written);
-                let matcher = matcher.map(|written| written.trim_matches([' ', '"', '\'', '\r']));
-                let any = (!has_matcher && is_before(line)).then_some("*");
-                sources.extend(
-                    matcher
-                        .or(any)
-                        .map(|text| source(Form::Hook, "hooks.agent", text, RuleKind::Hook)),
-                );
-            }
-            let kind = match key {
+        for (key, node) in head(&text).map(parts).unwrap_or_default() {
+            let kind = match key.as_str() {
+                "hooks" => {
+                    hooks(&Node::map([("hooks", node)]), &file, sources, rules);
+                    continue;
+                }
+                "mcpServers" => {
+                    servers_of_agent(&node, &file, rules);
+                    continue;
+                }
                 "disallowedTools" | "disallowed-tools" => RuleKind::Deny,
                 "tools" | "allowed-tools" => RuleKind::Tools,
                 _ => continue,
             };
             let is_word = |c: char| c.is_ascii_alphanumeric() || "_-*".contains(c);
-            for name in line
-                .split(|c: char| !is_word(c))
-                .filter(|word| word.starts_with("mcp__"))
-            {
-                sources.push(source(Form::Listed, key, name, kind));
+            let written = node.to_json();
+            let words = written.split(|c: char| !is_word(c));
+            for name in words.filter(|word| word.starts_with("mcp__")) {
+                let (rule, form) = (file.source_rule(&key, name, kind), Form::Listed);
+                sources.push(Source { rule, form });
             }
         }
     }
+}
+
+/// Adds a rule for each server that an agent uses by its name. It has others in its own file.
+fn servers_of_agent(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
+    let listed: Vec<&str> = items(node).iter().filter_map(Node::as_text).collect();
+    for found in file.servers {
+        let source = file.source_rule("mcpServers", &found.name, RuleKind::Tools);
+        if listed.contains(&found.name.as_str()) && source.reaches(found) {
+            rules.push(source.named(true).about(found, OF_ONE));
+        }
+    }
+}
+
+/// The values of a front matter by their keys. Many descriptions are not YAML, so where the whole is none, each key is read apart. A value
+/// that is not YAML is a text.
+fn parts(head: &str) -> Vec<(String, Node)> {
+    let parsed = |text: &str| {
+        let text = Text::parse(Syntax::Yaml, text).ok()?;
+        let members = text.node().members().into_iter();
+        let members = members.map(|(key, value)| (key.to_owned(), value.clone()));
+        matches!(text.node(), Node::Map(_)).then(|| members.collect::<Vec<_>>())
+    };
+    if let Some(members) = parsed(head) {
+        return members;
+    }
+    let mut blocks: Vec<String> = Vec::new();
+    for line in head.lines() {
+        let is_key = line.contains(':') && !line.starts_with([' ', '-', '\t', '#']);
+        match blocks.last_mut() {
+            Some(block) if !is_key => *block += &format!("\n{line}"),
+            _ => blocks.push(line.to_owned()),
+        }
+    }
+    let part = |block: &String| {
+        parsed(block).unwrap_or_else(|| {
+            let (key, value) = block.split_once(':').unwrap_or(("hooks", block));
+            let key = key.trim_matches([' ', '"', '\'', '{']);
+            vec![(key.to_owned(), Node::text(value.trim()))]
+        })
+    };
+    blocks.retain(|block| !block.trim().is_empty());
+    blocks.iter().flat_map(part).collect()
 }
 
 /// The front matter of a Markdown file, between lines of `---`.
@@ -395,29 +426,47 @@ pub(super) fn head(text: &str) -> Option<&str> {
     rest.split("\n---").next()
 }
 
-/// Collects the Markdown files below `directory`, breadth first. [`MOST_FILES`] and [`MOST_ENTRIES`] limit the search,
-/// because links may form cycles. A directory that cannot be listed is among the files, see [`listed`].
-pub(super) fn markdown(directory: &Path, files: &mut Vec<PathBuf>) {
+/// Collects the Markdown files below `directory`, down to a depth, each directory once, as links may form cycles. One that cannot be listed
+/// is among the files, see [`listed`]; so is one with more than [`MOST_ENTRIES`] entries, as its rules are then not known.
+pub(super) fn markdown(directory: &Path, deepest: usize, files: &mut Vec<PathBuf>) {
+    let root = directory;
     let mut directories = VecDeque::from([(directory.to_owned(), 0)]);
-    let mut left = MOST_ENTRIES;
+    let (mut seen, mut left) = (BTreeSet::new(), MOST_ENTRIES);
     while let Some((directory, depth)) = directories.pop_front() {
-        let entries = listed(&directory, MOST_FILES.min(left));
+        if !seen.insert(std::fs::canonicalize(&directory).unwrap_or(directory.clone())) {
+            continue;
+        }
+        let entries = listed(&directory, left);
         left -= entries.len();
         for path in entries {
             if path == directory {
                 files.push(path);
             } else if path.is_dir() {
-                if depth < 4 {
-                    directories.push_back((path, depth + 1));
-                }
-            } else if files.len() < MOST_FILES && path.extension().is_some_and(|end| end == "md") {
+                directories.extend((depth < deepest).then_some((path, depth + 1)));
+            } else if path.extension().is_some_and(|end| end == "md") {
                 files.push(path);
             }
         }
         if left == 0 {
+            files.push(root.to_owned());
             break;
         }
     }
+}
+
+/// The denial that keeps the tools of mcpzip, here named `name`, from being used. One of all servers withholds no more than before.
+pub(in super::super) fn is_hidden(settings: &Node, name: &str) -> Option<String> {
+    let prefix = |server: &str| format!("mcp__{server}");
+    let own = prefix(&plain(name));
+    let denied = settings.at(&["permissions", "deny"]).map(items);
+    let denied = denied.unwrap_or_default().iter().filter_map(Node::as_text);
+    let mut denied = denied.map(str::trim).filter(|rule| !rule.contains('('));
+    let rule = denied.find(|rule| {
+        let mut tools = META_TOOLS.iter().map(|tool| format!("{own}__{tool}"));
+        let is_about_all = is_about_all(rule, |server| format!("{}__", prefix(server)));
+        *rule == own || !is_about_all && tools.any(|tool| fits(rule, &tool))
+    });
+    rule.map(str::to_owned)
 }
 
 /// The pattern of names in a rule, without its parameters.

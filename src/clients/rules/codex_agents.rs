@@ -1,5 +1,5 @@
 //! Agents of Codex: each has a file of its own, which is laid over the configuration and may switch servers off or limit their tools for
-//! that agent.
+//! that agent. An administrator's settings are laid over it for all.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,8 @@ use super::super::{Client, Node, Surroundings, Syntax};
 use super::others::{OF_AN_AGENT, codex_tools};
 use super::{Carried, Rule, RuleFile, RuleKind, files, projects};
 
-/// Adds the rules about `servers` in the files of agents, of the user and of all known projects.
+/// Adds the rules about `servers` in settings that are laid over the user's, and in the files of agents, of the user and of all known
+/// projects.
 pub(super) fn find(
     survey: &Survey,
     servers: &[&Found],
@@ -19,6 +20,17 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
+    for path in around.codex_overlays() {
+        let file = RuleFile {
+            path: &path,
+            project: None,
+            servers,
+        };
+        if let Some(node) = file.open(Syntax::Toml, cache, rules) {
+            let key = "mcp_servers";
+            projects::add(Client::Codex, key, node.get(key), &file, rules);
+        }
+    }
     let user = Client::Codex.user_location(around);
     let projects = survey.projects.iter();
     let projects = projects.filter_map(|directory| Client::Codex.project_location(directory));

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::super::cache::FileCache;
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
-use super::super::{Node, Surroundings};
+use super::super::{Client, Node, Surroundings};
 use super::{Carried, Rule, RuleFile, RuleKind};
 
 /// The length of a short name; a longer one is cut off, and a hash follows.
@@ -27,11 +27,11 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    // A server of one project is approved in no file, so it comes over disabled, or merges with an equal one that is there already.
+    // Cursor's own server of one project is approved in no file, so it comes over disabled, or merges with an equal one that is there already.
+    let comes_over =
+        |found: &Found| found.location.client == Client::Cursor && found.location.project.is_some();
     let servers = servers.iter().copied();
-    let servers: Vec<&Found> = servers
-        .filter(|found| found.location.project.is_none())
-        .collect();
+    let servers: Vec<&Found> = servers.filter(|found| !comes_over(found)).collect();
     for list in lists(&survey.projects, around, cache) {
         let projects = list.projects.iter().map(|project| Some(project.as_path()));
         let none = list.projects.is_empty().then_some(None);
@@ -63,7 +63,9 @@ pub(super) fn find(
                     ),
                 };
                 let source = file.source_rule("disabled", text, kind).named(true);
-                rules.push(source.about(found, carried));
+                if source.reaches(found) {
+                    rules.push(source.about(found, carried));
+                }
             }
         }
     }
@@ -106,12 +108,7 @@ fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<Lis
         .filter(has_list)
         .map(|directory| {
             let name = directory.file_name().unwrap_or_default().to_string_lossy();
-            let trusted = cache.json(&directory.join(".workspace-trusted"));
-            let written = trusted
-                .as_ref()
-                .and_then(|trusted| trusted.get("workspacePath")?.as_text());
-            let written = written.map(PathBuf::from).filter(|path| path.is_absolute());
-            let projects = match written {
+            let projects = match project_of(&directory, cache) {
                 Some(project) => vec![project],
                 None => {
                     let known = known.iter().filter(|project| is_short_for(&name, project));
@@ -126,6 +123,20 @@ fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<Lis
         .collect();
     lists.sort_by(|one, other| one.path.cmp(&other.path));
     lists
+}
+
+/// The project that Cursor wrote into one of its directories.
+fn project_of(directory: &Path, cache: &FileCache) -> Option<PathBuf> {
+    let trusted = cache.json(&directory.join(".workspace-trusted"))?;
+    let written = trusted.get("workspacePath")?.as_text().map(PathBuf::from);
+    written.filter(|path| path.is_absolute())
+}
+
+/// The existing directories that the user trusts in Cursor.
+pub(in super::super) fn trusted(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
+    let directories = listed(&around.home.join(".cursor/projects"), usize::MAX).into_iter();
+    let trusted = directories.filter_map(|directory| project_of(&directory, cache));
+    trusted.filter(|project| project.is_dir()).collect()
 }
 
 /// Whether `name` is the short name of a project: its letters and digits, with one `-` between them for everything else.

@@ -200,12 +200,12 @@ fn permits_mcpzip(policies: &Node) -> bool {
 }
 
 /// The directories of the extensions.
-fn extensions(around: &Surroundings) -> Vec<PathBuf> {
+pub(super) fn extensions(around: &Surroundings) -> Vec<PathBuf> {
     listed(&around.home.join(".gemini/extensions"), usize::MAX)
 }
 
 /// The settings files, each with its project. The manifests of extensions exclude tools, too.
-fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let own = Client::GeminiCli.user_location(around).path;
     let system = around.gemini_system_files().map(|path| (path, None));
     let projects = survey.projects.iter().map(|directory| {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::cache::FileCache;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Platform, Surroundings, Syntax};
+use super::gemini::extensions;
 use super::matcher::Matcher;
 use super::{
     Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, files, items, plain,
@@ -16,6 +17,7 @@ use super::{
 const BEFORE: &[&str] = &[
     "beforemcpexecution",
     "beforetool",
+    "beforetoolselection",
     "permissionrequest",
     "premcptooluse",
     "pretooluse",
@@ -35,6 +37,10 @@ pub(super) fn find(
             project: project.as_deref(),
             servers,
         };
+        let is_of_other = is_of_claude_code(client, &path);
+        if is_of_other && FileCache::default().json(&path).is_none() {
+            continue;
+        }
         // The others have files of settings, of any name.
         let is_program = client == Client::Cline && path.is_file();
         if is_program {
@@ -67,6 +73,11 @@ pub(super) fn find(
     }
 }
 
+/// Whether Cursor runs the hooks of a file only if a setting, which it keeps in a database, says so.
+fn is_of_claude_code(client: Client, path: &Path) -> bool {
+    client == Client::Cursor && !path.ends_with("hooks.json")
+}
+
 /// The event of a hook that contains its event.
 fn trigger(hook: &Node) -> &str {
     let named = hook.get("trigger").or_else(|| hook.at(&["when", "type"]));
@@ -80,12 +91,17 @@ fn add(client: Client, file: &RuleFile<'_>, event: &str, hook: &Node, rules: &mu
     }
     let matcher = hook.get("matcher").and_then(Node::as_text).unwrap_or("*");
     let known = Matcher::new(matcher);
-    let source = file.source_rule(format!("hooks.{event}"), matcher, RuleKind::Hook);
+    let kind = match is_of_claude_code(client, file.path) {
+        true => RuleKind::Tools,
+        false => RuleKind::Hook,
+    };
+    let source = file.source_rule(format!("hooks.{event}"), matcher, kind);
     for found in file.servers.iter().filter(|found| source.reaches(found)) {
         let server = plain(&found.name);
         let starts = match client {
             Client::GeminiCli => vec![format!("mcp_{server}_"), format!("{server}__")],
-            Client::Cursor => vec!["MCP:".to_owned()],
+            // In files of Claude Code the names are those that it uses.
+            Client::Cursor => vec!["MCP:".to_owned(), format!("mcp__{server}__")],
             Client::Kiro => vec![format!("@{}/", found.name)],
             Client::Codex => vec![format!("mcp__{}__", plain_by_character(&found.name))],
             // The tool names of other clients are not known.
@@ -134,16 +150,26 @@ fn of_user(client: Client, around: &Surroundings) -> Vec<PathBuf> {
         Platform::Windows => Path::new(r"C:\ProgramData").join(file),
     };
     match client {
-        Client::Cursor => vec![in_home(".cursor/hooks.json"), system("Cursor/hooks.json")],
+        Client::Cursor => {
+            let own = [in_home(".cursor/hooks.json"), system("Cursor/hooks.json")];
+            let of_claude_code = around.claude_directory().join("settings.json");
+            own.into_iter().chain([of_claude_code]).collect()
+        }
         Client::Windsurf => vec![sibling("hooks.json"), system("Windsurf/hooks.json")],
         Client::Codex => {
             let required = around.codex_requirements();
             let own = [user.clone(), sibling("hooks.json")];
-            own.into_iter().chain(required).collect()
+            let managed = around.codex_overlays();
+            own.into_iter().chain(required).chain(managed).collect()
         }
         Client::GeminiCli => {
             let [settings, _] = around.gemini_system_files();
-            vec![user.clone(), settings]
+            let extensions = extensions(around).into_iter();
+            let of_extensions = extensions.map(|directory| directory.join("hooks/hooks.json"));
+            [user.clone(), settings]
+                .into_iter()
+                .chain(of_extensions)
+                .collect()
         }
         Client::Kiro => kiro(&around.home),
         Client::CopilotCli => {
@@ -153,7 +179,7 @@ fn of_user(client: Client, around: &Surroundings) -> Vec<PathBuf> {
         }
         Client::VsCode => files(&in_home(".copilot/hooks"), "json"),
         Client::Cline => vec![in_home("Documents/Cline/Hooks/PreToolUse")],
-        // Those of Claude Code are read with its settings. The others have none.
+        // Those of Claude Code are read with its settings, those of opencode are programs. The others have none.
         Client::ClaudeCode
         | Client::ClaudeDesktop
         | Client::Zed
@@ -169,7 +195,14 @@ fn of_user(client: Client, around: &Surroundings) -> Vec<PathBuf> {
 fn of_project(client: Client, directory: &Path) -> Vec<PathBuf> {
     let file = |file: &str| vec![directory.join(file)];
     match client {
-        Client::Cursor => file(".cursor/hooks.json"),
+        // Cursor also runs those of Claude Code.
+        Client::Cursor => [
+            ".cursor/hooks.json",
+            ".claude/settings.json",
+            ".claude/settings.local.json",
+        ]
+        .map(|file| directory.join(file))
+        .to_vec(),
         Client::Windsurf => file(".windsurf/hooks.json"),
         Client::Codex => [file(".codex/config.toml"), file(".codex/hooks.json")].concat(),
         Client::GeminiCli => file(".gemini/settings.json"),

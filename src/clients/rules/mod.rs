@@ -17,6 +17,7 @@ mod opencode;
 mod others;
 mod projects;
 mod rights;
+mod staying;
 mod vs_code;
 
 use std::path::{Path, PathBuf};
@@ -27,13 +28,15 @@ use super::listed::files;
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
+pub(super) use claude_code::is_hidden as is_hidden_at_claude_code;
+pub(super) use cursor_switches::trusted as trusted_by_cursor;
 pub(super) use gemini::{
     SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
 };
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::{is_hidden_at_cursor, zed_permits};
-pub(super) use projects::in_projects;
 pub(super) use rights::Rights;
+pub(super) use staying::staying;
 pub(super) use vs_code::refused_access;
 
 /// The reason why a hook cannot be carried over. That holds for a hook on all tools, too: it also runs for `execute_tool`,
@@ -91,15 +94,7 @@ impl SourceRule {
             project,
         } = self;
         let project = project.filter(|_| found.location.project.is_none());
-        // A denial of all tools in one project hides the server there.
-        let carried = match (&project, carried) {
-            (Some(project), Carried::Deny(tools))
-                if tools.iter().any(|tool| tool == "*") && project.is_absolute() =>
-            {
-                Carried::NotIn(project.clone())
-            }
-            (_, carried) => carried,
-        };
+        let carried = carried.of(found, project.as_deref());
         let (server, client, location) = (
             found.name.clone(),
             found.location.client,
@@ -136,10 +131,10 @@ pub(super) fn find(
     cache: &FileCache,
 ) -> Vec<Rule> {
     let mut rules = Vec::new();
-    let all = survey.found.iter().chain(&survey.in_projects);
-    for found in all.filter(|found| !found.is_mcpzip) {
-        let Ok(entry) = &found.entry else { continue };
-        for rule in &entry.tool_rules {
+    let all = survey.found.iter().chain(&survey.staying);
+    let all: Vec<&Found> = all.filter(|found| !found.is_mcpzip).collect();
+    for found in &all {
+        for rule in &found.tool_rules {
             let kind = kind_of(&rule.carried);
             let key = format!(
                 "{}.{}",
@@ -152,14 +147,13 @@ pub(super) fn find(
             );
         }
     }
-    projects::add_codex_tools(&survey.in_projects, cache, &mut rules);
+    projects::add_codex_tools(&survey.staying, cache, &mut rules);
     for client in clients {
-        let servers: Vec<&Found> = survey
-            .found
-            .iter()
-            .filter(|found| found.location.client == *client && !found.is_mcpzip)
+        let servers = all.iter().copied();
+        let servers: Vec<&Found> = servers
+            .filter(|found| found.location.client == *client)
             .collect();
-        let mut found = survey.found.iter();
+        let mut found = survey.found.iter().chain(&survey.staying);
         // A file that cannot be read is reported also if the client has mcpzip alone.
         if !found.any(|found| found.location.client == *client) {
             continue;
@@ -204,14 +198,16 @@ pub(super) fn elsewhere(
         let source = source.permitting(key == ALLOWED || key == REQUIRED);
         rules.push(source.about(found, Carried::Deny(vec!["*".to_owned()])));
     }
-    rules.retain(|rule| {
-        let is_guard = !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools);
-        is_guard && rule.carried != Carried::Needless
-    });
+    rules.retain(is_guard);
     for rule in &mut rules {
         rule.client = client;
     }
     rules
+}
+
+/// Whether a rule withholds or guards a server, or is not known.
+pub(super) fn is_guard(rule: &Rule) -> bool {
+    !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools) && rule.carried != Carried::Needless
 }
 
 /// Adds the rules of `client` about `servers`.

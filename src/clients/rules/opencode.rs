@@ -5,13 +5,26 @@ use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
 use super::super::entry::NAME;
+use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax, Text};
 use super::claude_code::{head, markdown};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
-use super::{Carried, Rule, RuleFile, RuleKind, SourceRule, plain, projects};
+use super::{
+    Carried, HOOK_SEES_EXECUTE_TOOL, Rule, RuleFile, RuleKind, SourceRule, plain, projects,
+};
 use crate::config::env;
+
+/// Parts of the text of a plugin that may examine calls: a hook, or the path of another file.
+const HOOKS: &[&str] = &[
+    "tool.execute.before",
+    "permission.ask",
+    "\"./",
+    "'./",
+    "\"../",
+    "'../",
+];
 
 /// A pattern, the tools of a server that it matches, and its value.
 struct Line<'n> {
@@ -28,12 +41,20 @@ pub(super) fn find(
     rules: &mut Vec<Rule>,
 ) {
     let permits_mcpzip = permits_mcpzip(survey);
-    let user = Client::OpenCode.user_location(around).path;
-    let own = user.parent().map(|directory| (directory.to_owned(), None));
-    let projects = survey.projects.iter();
-    let projects = projects.map(|project| (project.join(".opencode"), Some(project.clone())));
-    for (directory, project) in own.into_iter().chain(projects) {
+    for (directory, project) in directories(survey, around) {
         agents(&directory, project.as_deref(), servers, cache, rules);
+        for folder in ["plugin", "plugins"].map(|folder| directory.join(folder)) {
+            let mut files = listed(&folder, usize::MAX);
+            files.retain(|path| *path == folder || !path.is_dir());
+            for path in files {
+                let file = RuleFile {
+                    path: &path,
+                    project: project.as_deref(),
+                    servers,
+                };
+                plugin(&file, cache, rules);
+            }
+        }
     }
     for (path, project) in settings(survey, around) {
         let file = RuleFile {
@@ -41,37 +62,103 @@ pub(super) fn find(
             project: project.as_deref(),
             servers,
         };
-        let Some(node) = &file.open(Syntax::Json, cache, rules) else {
-            continue;
+        if let Some(node) = &file.open(Syntax::Json, cache, rules) {
+            add(node, &file, permits_mcpzip, cache, rules);
+        }
+    }
+    if let Some(text) = around.environment.get(env::OPENCODE_CONFIG_CONTENT.name) {
+        let file = RuleFile {
+            path: Path::new(env::OPENCODE_CONFIG_CONTENT.name),
+            project: None,
+            servers,
         };
-        projects::add(Client::OpenCode, "mcp", node.get("mcp"), &file, rules);
-        let agents = ["agent", "mode"].into_iter().flat_map(|key| {
-            let agents = node.get(key).map(Node::members).unwrap_or_default();
-            agents
-                .into_iter()
-                .map(move |(name, agent)| (format!("{key}.{name}."), agent))
-        });
-        let all = [(String::new(), node)].into_iter().chain(agents);
-        for ((prefix, node), section) in
-            all.flat_map(|of| ["tools", "permission"].map(|section| (of.clone(), section)))
-        {
-            let Some(written) = node.get(section).filter(|node| **node != Node::Null) else {
-                continue;
-            };
-            let source = SourceRule {
-                project: project.clone(),
-                ..SourceRule::new(&path, format!("{prefix}{section}"), "", RuleKind::Deny)
-            };
-            for found in servers.iter().filter(|found| source.reaches(found)) {
-                let of = (!prefix.is_empty(), permits_mcpzip);
-                about(&source, written, found, of, rules);
-            }
+        match Text::parse(Syntax::Json, text) {
+            Ok(text) => add(text.node(), &file, permits_mcpzip, cache, rules),
+            Err(_) if text.trim().is_empty() => {}
+            Err(error) => file.unread(format!("cannot be read: {error}"), rules),
         }
     }
 }
 
+/// Adds the rules of settings.
+fn add(
+    node: &Node,
+    file: &RuleFile<'_>,
+    permits_mcpzip: bool,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    projects::add(Client::OpenCode, "mcp", node.get("mcp"), file, rules);
+    for name in file.texts(node, &["plugin"], rules) {
+        let path = name.strip_prefix("file://").unwrap_or(name);
+        if path.starts_with(['.', '/']) {
+            let path = file.path.with_file_name("").join(path);
+            let of_path = RuleFile {
+                path: &path,
+                ..*file
+            };
+            plugin(&of_path, cache, rules);
+            continue;
+        }
+        // A package may have a hook, or none.
+        for found in file.servers {
+            let source = file.source_rule("plugin", name, RuleKind::Tools);
+            if source.reaches(found) {
+                rules.push(source.about(found, Carried::Lost(HOOK_SEES_EXECUTE_TOOL)));
+            }
+        }
+    }
+    let agents = ["agent", "mode"].into_iter().flat_map(|key| {
+        let agents = node.get(key).map(Node::members).unwrap_or_default();
+        agents
+            .into_iter()
+            .map(move |(name, agent)| (format!("{key}.{name}."), agent))
+    });
+    let all = [(String::new(), node)].into_iter().chain(agents);
+    for ((prefix, node), section) in
+        all.flat_map(|of| ["tools", "permission"].map(|section| (of.clone(), section)))
+    {
+        let Some(written) = node.get(section).filter(|node| **node != Node::Null) else {
+            continue;
+        };
+        let source = file.source_rule(format!("{prefix}{section}"), "", RuleKind::Deny);
+        for found in file.servers.iter().filter(|found| source.reaches(found)) {
+            let of = (!prefix.is_empty(), permits_mcpzip);
+            about(&source, written, found, of, rules);
+        }
+    }
+}
+
+/// Adds a rule for a plugin that may examine each call: its text has such a hook, or it has further files, which may have one.
+fn plugin(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
+    let Some(text) = file.text(cache, rules) else {
+        return;
+    };
+    let Some(sign) = HOOKS.iter().find(|sign| text.contains(**sign)) else {
+        return;
+    };
+    let source = file.source_rule("plugin", *sign, RuleKind::Hook);
+    for found in file.servers.iter().filter(|found| source.reaches(found)) {
+        let source = source.clone();
+        rules.push(source.about(found, Carried::Lost(HOOK_SEES_EXECUTE_TOOL)));
+    }
+}
+
+/// The directories of agents and plugins, each with its project: those of the user, of an administrator and of projects.
+fn directories(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+    let user = Client::OpenCode.user_location(around).path;
+    let own = user.parent().map(Path::to_owned).into_iter();
+    let own = own.chain([around.home.join(".opencode"), around.opencode_managed()]);
+    let projects = survey.projects.iter();
+    let projects = projects.filter(|project| **project != around.home);
+    let projects = projects.map(|project| (project.join(".opencode"), Some(project.clone())));
+    own.map(|directory| (directory, None))
+        .chain(projects)
+        .collect()
+}
+
 /// The settings files, each with its project. All of them apply.
-fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
+pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<PathBuf>)> {
     let user = Client::OpenCode.user_location(around).path;
     let known = survey.locations.iter();
     let known = known.filter(|location| location.client == Client::OpenCode);
@@ -95,6 +182,7 @@ fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, Option<Path
         add(directory, None);
     }
     add(&around.home.join(".opencode"), None);
+    add(&around.opencode_managed(), None);
     for directory in survey.projects.iter().map(PathBuf::as_path) {
         add(directory, Some(directory));
         add(&directory.join(".opencode"), Some(directory));
@@ -112,7 +200,7 @@ fn agents(
 ) {
     let mut paths = Vec::new();
     for folder in ["agent", "agents", "mode", "modes"] {
-        markdown(&directory.join(folder), &mut paths);
+        markdown(&directory.join(folder), usize::MAX, &mut paths);
     }
     for path in &paths {
         let file = RuleFile {

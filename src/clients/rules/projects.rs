@@ -4,9 +4,8 @@
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::entry::is_mcpzip;
-use super::super::model::{Approval, Found, Survey};
-use super::super::reading::{self, Part, part};
+use super::super::model::{Found, Survey};
+use super::super::reading::{Part, part};
 use super::super::{Client, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
@@ -51,59 +50,9 @@ pub(super) fn find(
     }
 }
 
-/// The servers in files of known projects that the survey has not read, of clients whose entries may limit tools. Of the other clients, only
-/// the entries of mcpzip.
-pub(in super::super) fn in_projects(
-    survey: &Survey,
-    clients: &[Client],
-    around: &Surroundings,
-    cache: &FileCache,
-) -> Vec<Found> {
-    let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let users = Client::ALL.map(|client| real(&client.user_location(around).path));
-    let read = survey.locations.iter();
-    let read: Vec<_> = read.map(|location| real(&location.path)).collect();
-    let mut all = Vec::new();
-    let apart = FileCache::default();
-    for client in clients {
-        let has_switches = has_switches(*client);
-        // A file that only may have an entry of mcpzip is not reported.
-        let cache = if has_switches { cache } else { &apart };
-        let files = survey.projects.iter();
-        for location in files.filter_map(|directory| client.project_location(directory)) {
-            let at = real(&location.path);
-            if at.is_none() || users.contains(&at) || read.contains(&at) {
-                continue;
-            }
-            // A file that cannot be read hides the client's servers in its project, see `find`.
-            let Ok(Some(node)) = cache.node(&location.path, location.syntax) else {
-                continue;
-            };
-            let entries = node.at(&location.container).map(Node::members);
-            for (name, entry) in entries.unwrap_or_default() {
-                let written = reading::written(*client, entry);
-                let entry = reading::read(*client, entry, location.project.as_deref());
-                let is_mcpzip = entry.as_ref().is_ok_and(|entry| is_mcpzip(name, entry));
-                if !has_switches && !is_mcpzip {
-                    continue;
-                }
-                all.push(Found {
-                    written,
-                    is_mcpzip,
-                    location: location.clone(),
-                    name: name.to_owned(),
-                    entry,
-                    approval: Approval::Given,
-                });
-            }
-        }
-    }
-    all
-}
-
-/// Adds Codex's rules for single tools in the entries of `in_projects`.
-pub(super) fn add_codex_tools(in_projects: &[Found], cache: &FileCache, rules: &mut Vec<Rule>) {
-    for found in in_projects {
+/// Adds Codex's rules for single tools in the entries of servers that are `staying`.
+pub(super) fn add_codex_tools(staying: &[Found], cache: &FileCache, rules: &mut Vec<Rule>) {
+    for found in staying {
         let location = &found.location;
         let path = location.path_of(&found.name);
         if location.client == Client::Codex
@@ -179,7 +128,7 @@ fn is_for_all(found: &Found) -> bool {
 }
 
 /// Whether a project's file of servers may switch servers off or limit their tools. The settings files of opencode are read with its other rules.
-const fn has_switches(client: Client) -> bool {
+pub(super) const fn has_switches(client: Client) -> bool {
     match client {
         Client::Codex
         | Client::GeminiCli

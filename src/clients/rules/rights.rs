@@ -13,6 +13,8 @@ pub(in super::super) struct Rights {
     only: Option<BTreeSet<String>>,
     ask: BTreeSet<String>,
     deny: BTreeSet<String>,
+    /// The tools that run without a question although `ask` names them.
+    unasked: BTreeSet<String>,
     when: Conditional,
     within: BTreeSet<String>,
     outside: BTreeSet<String>,
@@ -50,7 +52,8 @@ impl Rights {
         })
     }
 
-    fn of_one(carried: &Carried) -> Self {
+    /// Those of one rule.
+    pub(in super::super) fn of_one(carried: &Carried) -> Self {
         let mut rights = Self::default();
         match carried {
             Carried::Deny(tools) => rights.deny.extend(tools.iter().cloned()),
@@ -88,6 +91,7 @@ impl Rights {
             only: list("allow"),
             ask: list("ask").unwrap_or_default(),
             deny: list("deny").unwrap_or_default(),
+            unasked: list("without_asking").unwrap_or_default(),
             when: Conditional {
                 allow: conditional("allow"),
                 ask: conditional("ask"),
@@ -122,6 +126,7 @@ impl Rights {
             ("allow", list(allow, &self.when.allow), allow.is_some()),
             ("ask", list(Some(&self.ask), &self.when.ask), false),
             ("deny", list(Some(&self.deny), &self.when.deny), false),
+            ("without_asking", list(Some(&self.unasked), &[]), false),
         ] {
             put(&mut tools, key, list, is_needed);
         }
@@ -143,6 +148,11 @@ impl Rights {
             only,
             ask,
             deny: both(&self.deny, &other.deny),
+            unasked: self
+                .left_unasked(other)
+                .chain(other.left_unasked(self))
+                .cloned()
+                .collect(),
             when: self.conditional_of_both(other),
             within: if is_everywhere {
                 BTreeSet::new()
@@ -196,6 +206,15 @@ impl Rights {
             .into_iter()
             .filter(|tool| is_named(tool) || !ask.contains(tool));
         (Some(only.collect()), ask)
+    }
+
+    /// The tools that run without a question, and that `other` does not ask about, or neither.
+    fn left_unasked<'r>(&'r self, other: &'r Self) -> impl Iterator<Item = &'r String> {
+        self.unasked.iter().filter(|tool| {
+            let conditional = other.when.ask.iter().map(tool_of);
+            let mut asked = other.ask.iter().map(String::as_str).chain(conditional);
+            other.unasked.contains(*tool) || !asked.any(|pattern| may_match(pattern, tool))
+        })
     }
 
     /// The conditional rules of both. One that permits stays only if the other permits its tool without asking.
@@ -303,6 +322,9 @@ impl Rights {
             added(&self.ask, &before.ask),
             added(&self.deny, &before.deny),
         );
+        ask.extend(added(&before.unasked, &self.unasked));
+        ask.sort();
+        ask.dedup();
         ask.retain(|tool| !self.denies(tool));
         ask.extend(conditional(&self.when.ask, &before.when.ask));
         deny.extend(conditional(&self.when.deny, &before.when.deny));
@@ -327,14 +349,10 @@ impl Rights {
 
     /// Whether the tool rules and the excluded projects are equal.
     pub(in super::super) fn has_rules_of(&self, other: &Self) -> bool {
-        (&self.only, &self.ask, &self.deny, &self.when, &self.outside)
-            == (
-                &other.only,
-                &other.ask,
-                &other.deny,
-                &other.when,
-                &other.outside,
-            )
+        Self {
+            within: other.within.clone(),
+            ..self.clone()
+        } == *other
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn find(
     let profiles = profiles.map(|location| (location.path, None));
     let projects = survey.projects.iter();
     let projects = projects.map(|project| (project.join(".vscode/mcp.json"), Some(project)));
-    let lists = [(user.clone(), None)].into_iter();
+    let lists = [(user, None)].into_iter();
     for (list, project) in lists.chain(profiles).chain(projects) {
         let path = list.with_file_name("settings.json");
         let file = RuleFile {
@@ -42,13 +42,12 @@ pub(super) fn find(
             continue;
         };
         asked(&file, &settings, rules);
-        // If the user's settings start no server, none moves.
-        if list != user
+        // If the settings of the user or of a profile start no server, none of it moves.
+        if project.is_some()
             && let Some((key, value)) = refused_access(&settings)
         {
             let source = file.source_rule(key, value, RuleKind::Deny);
-            let is_there = |found: &&&Found| project.is_some() || found.location.path == list;
-            for found in servers.iter().filter(is_there) {
+            for found in servers {
                 if source.reaches(found) {
                     rules.push(source.clone().about(found, file.switched_off()));
                 }
