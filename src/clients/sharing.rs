@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::model::RuleKind;
+use super::model::{Reach, RuleKind};
 use super::rules::Rights;
 use super::servers::{Servers, plain};
 use super::{Client, Found, Node, Rule};
@@ -111,7 +111,10 @@ impl Servers {
         withheld: &[(&str, &Rule)],
     ) -> Shared {
         let mut shared = Shared::default();
-        self.withhold(withheld, &mut shared);
+        // The rules about servers that are the same come last: the name of such a server says more.
+        let is_own = |(_, rule): &(&str, &Rule)| rule.reach == Reach::Own;
+        let (own, others): (Vec<_>, Vec<_>) = withheld.iter().copied().partition(is_own);
+        self.withhold(&others, &mut shared);
         let before = self.all.clone();
         for (at, (name, node)) in before.iter().enumerate() {
             let mut sharing = Sharing::new(node);
@@ -158,6 +161,7 @@ impl Servers {
             }
             sharing.tell(name, &mut shared);
         }
+        self.withhold(&own, &mut shared);
         shared.notes.extend(self.unlike_namesakes());
         shared.notes.extend(self.twice());
         shared

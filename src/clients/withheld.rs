@@ -386,7 +386,7 @@ fn yields(rule: &Rule) -> bool {
     let is_about_most = match rule.reach {
         Reach::Others => true,
         Reach::Pattern => rule.is_blocking(),
-        Reach::Name | Reach::Switch => false,
+        Reach::Name | Reach::Switch | Reach::Own => false,
     };
     is_about_most || rule.is_unknown() || matches!(rule.carried, Carried::Only(_))
 }
@@ -581,13 +581,19 @@ fn instead(rule: &Rule, found: &Found, (other, nearness): (&Found, Nearness)) ->
         true => Carried::Deny(vec!["*".to_owned()]),
         false => carried,
     };
-    let carried = carried.of(other, found.location.project.as_deref());
-    Rule {
+    let rule = Rule {
         kind,
-        carried,
+        carried: carried.of(other, found.location.project.as_deref()),
         server: other.name.clone(),
         location: other.location.clone(),
         ..rule.clone()
+    };
+    match becomes_limit(&rule) {
+        true => Rule {
+            reach: Reach::Own,
+            ..rule
+        },
+        false => rule,
     }
 }
 

@@ -40,6 +40,8 @@ pub(in crate::clients) enum Reach {
     Others,
     /// It is the switch of the client's own entry, which is off.
     Switch,
+    /// It limits the client's own server that is the same.
+    Own,
 }
 
 /// The effect of a rule.

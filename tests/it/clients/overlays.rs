@@ -355,7 +355,7 @@ fn a_projects_entry_that_limits_nothing_hides_nothing() {
             "roo",
             GH,
             ".roo/mcp.json",
-            r#"{"mcpServers": {"gh": {"command": "y"}}}"#,
+            r#"{"mcpServers": {"gh": {"command": "x"}}}"#,
         ),
         (
             "gemini-cli",
