@@ -1,6 +1,8 @@
 """Writes the batches of tool cards that the writers of queries get: `python3 tools/embedding/queries/batches.py OUT`.
 
 OUT gets `batchN.txt`, a card a line, and `batchN.ids`, the ids of its tools. The cards are third-party texts: OUT is outside of the repository.
+Batches 1 to 8 were made first and are split into training, validation and test; batches 9 to 20, made later, are for training only, and
+have no tool of a server of batches 6 to 8.
 """
 
 import json
@@ -9,7 +11,9 @@ import re
 import sys
 from pathlib import Path
 
-BATCHES = 8
+BATCHES, MORE = 8, 12
+# The batches from this number up to `BATCHES` are no training data.
+APART = 6
 SHARED = Path("../shared")
 SCALE = SHARED / "search-bench/dev/scale/toolgym.json"
 TRAIN = SHARED / "search-train/tools.jsonl"
@@ -19,6 +23,8 @@ SOURCES = ("sealtools", "stabletoolbench", "bfcl")
 # Tools per server, and in all, of the scale set and of the others.
 OF_SCALE = (4, 1250)
 OF_OTHERS = (1, 420)
+MORE_OF_SCALE = (8, 1400)
+MORE_OF_OTHERS = (1, 1120)
 
 
 def is_usable(description):
@@ -66,6 +72,26 @@ def chosen(servers, names, limits, rng, known, seen):
     return by_server
 
 
+def parted(by_server, count, rng):
+    """All cards in `count` batches of about equal size, those of a server in one."""
+    order = list(by_server)
+    rng.shuffle(order)
+    batches = [[] for _ in range(count)]
+    for name in order:
+        min(batches, key=len).extend(by_server[name])
+    return batches
+
+
+def write(out, first, batches):
+    for number, batch in enumerate(batches, first):
+        lines = []
+        for place, (_, server, name, description, parameters) in enumerate(batch, 1):
+            text = re.sub(r"\s+", " ", description)[:330]
+            lines.append(f"{place}. [{server}] {name}: {text} (parameters: {', '.join(parameters[:8])})\n")
+        (out / f"batch{number}.txt").write_text("".join(lines))
+        (out / f"batch{number}.ids").write_text("".join(card[0] + "\n" for card in batch))
+
+
 def main(out):
     rng = random.Random(29)
     known = {json.loads(line)["tool"] for line in OWN.read_text().splitlines()}
@@ -76,18 +102,14 @@ def main(out):
     seen = set()
     by_server = chosen(scale, names[0], OF_SCALE, rng, known, seen)
     by_server |= chosen(others, names[1], OF_OTHERS, rng, known, seen)
-    order = list(by_server)
-    rng.shuffle(order)
-    batches = [[] for _ in range(BATCHES)]
-    for name in order:
-        min(batches, key=len).extend(by_server[name])
-    for number, batch in enumerate(batches, 1):
-        lines = []
-        for place, (_, server, name, description, parameters) in enumerate(batch, 1):
-            text = re.sub(r"\s+", " ", description)[:330]
-            lines.append(f"{place}. [{server}] {name}: {text} (parameters: {', '.join(parameters[:8])})\n")
-        (out / f"batch{number}.txt").write_text("".join(lines))
-        (out / f"batch{number}.ids").write_text("".join(card[0] + "\n" for card in batch))
+    batches = parted(by_server, BATCHES, rng)
+    write(out, 1, batches)
+    known |= {card[0] for batch in batches for card in batch}
+    apart = {name for name, some in by_server.items() if any(card in batch for batch in batches[APART - 1 :] for card in some)}
+    free = [[name for name in part if name not in apart] for part in names]
+    by_server = chosen(scale, free[0], MORE_OF_SCALE, rng, known, seen)
+    by_server |= chosen(others, free[1], MORE_OF_OTHERS, rng, known, seen)
+    write(out, BATCHES + 1, parted(by_server, MORE, rng))
 
 
 if __name__ == "__main__":
