@@ -1,8 +1,8 @@
 """Writes the batches of tool cards that the writers of queries get: `python3 tools/embedding/queries/batches.py OUT`.
 
 OUT gets `batchN.txt`, a card a line, and `batchN.ids`, the ids of its tools. The cards are third-party texts: OUT is outside of the repository.
-Batches 1 to 8 were made first and are split into training, validation and test; batches 9 to 20, made later, are for training only, and
-have no tool of a server of batches 6 to 8.
+Batches 1 to 8 were made first and are split into training, validation and test. Those of later rounds are for training only, and have no
+tool of a server of batches 6 to 8.
 """
 
 import json
@@ -11,8 +11,7 @@ import re
 import sys
 from pathlib import Path
 
-BATCHES, MORE = 8, 12
-# The batches from this number up to `BATCHES` are no training data.
+# The batches of the first round from this number on are no training data.
 APART = 6
 SHARED = Path("../shared")
 SCALE = SHARED / "search-bench/dev/scale/toolgym.json"
@@ -20,11 +19,8 @@ TRAIN = SHARED / "search-train/tools.jsonl"
 OWN = Path("tools/embedding/own_queries.jsonl")
 # MetaTool has enough queries.
 SOURCES = ("sealtools", "stabletoolbench", "bfcl")
-# Tools per server, and in all, of the scale set and of the others.
-OF_SCALE = (4, 1250)
-OF_OTHERS = (1, 420)
-MORE_OF_SCALE = (8, 1400)
-MORE_OF_OTHERS = (1, 1120)
+# By round: batches, and tools per server and in all, of the scale set and of the others.
+ROUNDS = ((8, (4, 1250), (1, 420)), (12, (8, 1400), (1, 1120)), (12, (30, 1400), (3, 1300)))
 
 
 def is_usable(description):
@@ -45,13 +41,13 @@ def cards():
         for tool in server["tools"]:
             if is_usable(tool["description"]):
                 parameters = list(((tool.get("inputSchema") or {}).get("properties")) or {})
-                card = (f"scale/{server['server']}/{tool['name']}", server["server"], tool["name"], tool["description"], parameters)
+                card = (f"scale/{server['server']}/{tool['name']}", server["server"], tool["name"], tool["description"], tuple(parameters))
                 scale.setdefault("scale/" + server["server"], []).append(card)
     for line in TRAIN.read_text().splitlines():
         tool = json.loads(line)
         if tool["source"] in SOURCES and is_usable(tool["description"]):
             parameters = [p if isinstance(p, str) else p.get("name", "") for p in tool["params"]]
-            card = (tool["id"], tool["server"], tool["name"], tool["description"], parameters)
+            card = (tool["id"], tool["server"], tool["name"], tool["description"], tuple(parameters))
             others.setdefault(f"{tool['source']}/{tool['server']}", []).append(card)
     return scale, others
 
@@ -99,17 +95,18 @@ def main(out):
     names = list(scale), [name for name in others if name not in scale]
     for part in names:
         rng.shuffle(part)
-    seen = set()
-    by_server = chosen(scale, names[0], OF_SCALE, rng, known, seen)
-    by_server |= chosen(others, names[1], OF_OTHERS, rng, known, seen)
-    batches = parted(by_server, BATCHES, rng)
-    write(out, 1, batches)
-    known |= {card[0] for batch in batches for card in batch}
-    apart = {name for name, some in by_server.items() if any(card in batch for batch in batches[APART - 1 :] for card in some)}
-    free = [[name for name in part if name not in apart] for part in names]
-    by_server = chosen(scale, free[0], MORE_OF_SCALE, rng, known, seen)
-    by_server |= chosen(others, free[1], MORE_OF_OTHERS, rng, known, seen)
-    write(out, BATCHES + 1, parted(by_server, MORE, rng))
+    seen, apart, number = set(), set(), 1
+    for count, of_scale, of_others in ROUNDS:
+        free = [[name for name in part if name not in apart] for part in names]
+        by_server = chosen(scale, free[0], of_scale, rng, known, seen)
+        by_server |= chosen(others, free[1], of_others, rng, known, seen)
+        batches = parted(by_server, count, rng)
+        write(out, number, batches)
+        if not apart:
+            kept = {card for batch in batches[APART - 1 :] for card in batch}
+            apart = {name for name, some in by_server.items() if kept.intersection(some)}
+        known |= {card[0] for batch in batches for card in batch}
+        number += count
 
 
 if __name__ == "__main__":
