@@ -25,7 +25,7 @@ import vocabulary
 
 PIECES = 20_000
 # The rate falls as if there were `PLANNED` steps; training ends earlier.
-PLANNED, STEPS, SIZE, RATE, SEED = 320, 200, 48, 3e-5, 11
+PLANNED, STEPS, SIZE, RATE, SEED = 500, 320, 96, 4e-5, 47
 HERE = Path(__file__).parent
 
 
