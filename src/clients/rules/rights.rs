@@ -148,11 +148,8 @@ impl Rights {
             only,
             ask,
             deny: both(&self.deny, &other.deny),
-            unasked: self
-                .left_unasked(other)
-                .chain(other.left_unasked(self))
-                .cloned()
-                .collect(),
+            // The consents to another entry are none to this one.
+            unasked: self.left_unasked(other).cloned().collect(),
             when: self.conditional_of_both(other),
             within: if is_everywhere {
                 BTreeSet::new()

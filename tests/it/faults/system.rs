@@ -90,7 +90,8 @@ fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
             good += 1;
         }
     }
-    assert!(good > 2 && refused > 2, "{good} work and {refused} do not");
+    // A server whose first definitions cannot be looked up is held back, so it may be one alone.
+    assert!(good > 0 && refused > 2, "{good} work and {refused} do not");
     has_no_fault(&client);
     client.close_stdin();
     client.wait();
