@@ -18,7 +18,7 @@ pub(super) struct Ruled<'s> {
     pub title: String,
     /// Its name in mcpzip, if it moves.
     pub placed: Option<&'s str>,
-    /// What it runs, if that is known.
+    /// The program or URL that it runs, if that is known.
     pub form: Option<&'s Node>,
     /// The rules about it that can be carried over.
     pub rights: Rights,

@@ -567,7 +567,7 @@ fn about_own(
 }
 
 /// The rule about `found` for another server that is the same. A list of the only permitted tools is not one for all tools of that
-/// program; without it, the user is told.
+/// program; a warning names it then.
 fn instead(rule: &Rule, found: &Found, (other, nearness): (&Found, Nearness)) -> Rule {
     let is_apart = nearness == Nearness::Program && !withholds_all(rule);
     let (kind, carried) = match rule.carried.clone() {

@@ -52,7 +52,7 @@ pub(crate) struct Found {
     pub entry: Result<Entry, Unmovable>,
     /// Its command line or URL as the file has it, before it was converted.
     pub(in crate::clients) written: Invocation,
-    /// What it runs, in our form, by which servers are compared; also of an entry that must stay, as far as it is known.
+    /// The program or URL that it runs, in our form, by which servers are compared; also of an entry that must stay, as far as it is known.
     pub(in crate::clients) form: Option<Node>,
     /// The rules in its entry about single tools.
     pub(in crate::clients) tool_rules: Vec<ToolRule>,

@@ -257,6 +257,8 @@ impl Rights {
         Self {
             within: self.within.clone(),
             outside: self.outside.clone(),
+            // Another server frees no tool of this one.
+            unasked: self.left_unasked(other).cloned().collect(),
             ..both
         }
     }
