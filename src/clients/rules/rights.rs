@@ -148,8 +148,11 @@ impl Rights {
             only,
             ask,
             deny: both(&self.deny, &other.deny),
-            // The consents to another entry are none to this one.
-            unasked: self.left_unasked(other).cloned().collect(),
+            unasked: self
+                .left_unasked(other)
+                .chain(other.left_unasked(self))
+                .cloned()
+                .collect(),
             when: self.conditional_of_both(other),
             within: if is_everywhere {
                 BTreeSet::new()
@@ -257,7 +260,7 @@ impl Rights {
         Self {
             within: self.within.clone(),
             outside: self.outside.clone(),
-            // Another server frees no tool of this one.
+            // A consent to another entry is none to this one.
             unasked: self.left_unasked(other).cloned().collect(),
             ..both
         }
