@@ -484,7 +484,7 @@ fn a_passphrase_opens_the_file_for_the_session() {
     // Without a terminal there is no passphrase.
     let refused = run(&setup, &["secret", "set", "git/hub"], VALUE).code(1);
     assert!(
-        refused.stderr.contains("set MCPZIP_SECRET_KEY"),
+        refused.stderr.contains("export MCPZIP_SECRET_KEY="),
         "{refused}"
     );
     let Some(terminal) = Terminal::run(&setup.command(&["secret", "set", "git/hub"])) else {
