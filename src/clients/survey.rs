@@ -25,6 +25,21 @@ impl Survey {
         found.filter(|found| self.movable.contains(&found.location.client))
     }
 
+    /// The files of the user's servers of `client` that cannot be read, with the reasons.
+    pub(super) fn unread(
+        &self,
+        client: Client,
+        around: &Surroundings,
+    ) -> impl Iterator<Item = (&Path, &FileError)> {
+        let mut locations = client.profile_places(around);
+        locations.push(client.user_location(around));
+        let unread = self
+            .unreadable
+            .iter()
+            .map(|(path, problem)| (path.as_path(), problem));
+        unread.filter(move |(path, _)| locations.iter().any(|location| location.path == *path))
+    }
+
     /// Reads the files of `clients`.
     #[must_use]
     pub(crate) fn of(clients: &[Client], around: &Surroundings) -> Self {

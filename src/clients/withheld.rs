@@ -259,9 +259,8 @@ pub(crate) fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -
         .chain(&survey.staying)
         .filter(|found| found.is_mcpzip && (is_on(found) || found.approval == Approval::Missing));
     let unread = Client::ALL.into_iter().filter(|client| {
-        let path = client.user_location(around).path;
-        let mut unreadable = survey.unreadable.iter();
-        unreadable.any(|(known, _)| *known == path) && may_have_mcpzip(&path)
+        let mut unread = survey.unread(*client, around);
+        unread.any(|(path, _)| may_have_mcpzip(path))
     });
     own.map(|found| found.location.client)
         .chain(unread)
@@ -270,11 +269,9 @@ pub(crate) fn running(survey: &Survey, launch: &Launch, around: &Surroundings) -
 
 /// Whether a client that runs mcpzip has it in all projects, as far as its file can be read.
 fn is_everywhere(client: Client, survey: &Survey, around: &Surroundings) -> bool {
-    let path = client.user_location(around).path;
-    let mut unreadable = survey.unreadable.iter();
     let all = survey.found.iter().chain(&survey.staying);
     let mut own = all.filter(|found| found.is_mcpzip);
-    unreadable.any(|(known, _)| *known == path)
+    survey.unread(client, around).next().is_some()
         || own.any(|found| {
             found.location.client == client && found.scope() == Scope::User && is_on(found)
         })
@@ -283,7 +280,8 @@ fn is_everywhere(client: Client, survey: &Survey, around: &Surroundings) -> bool
 /// Whether a file that cannot be understood may have an entry for mcpzip.
 fn may_have_mcpzip(path: &Path) -> bool {
     match read_regular(path, USER_LIMIT) {
-        Ok(bytes) => bytes.windows(6).any(|window| window == b"mcpzip"),
+        // In another encoding than UTF-8 it is not known.
+        Ok(bytes) => bytes.contains(&0) || bytes.windows(6).any(|window| window == b"mcpzip"),
         Err(_) => path.is_file(),
     }
 }
@@ -350,6 +348,9 @@ pub(super) fn given_up(rules: &[(&str, &Rule)]) -> Vec<String> {
         let command = rule.client.name();
         let way = match is_protecting(rule) {
             true => format!("`mcpzip migrate --client {command}` makes it a rule of mcpzip"),
+            false if rule.kind == RuleKind::Unread => format!(
+                "correct it, then `mcpzip migrate --client {command}` makes its rules those of mcpzip"
+            ),
             false => format!(
                 "`projects` and `tools` of an entry at mcpzip limit it for all clients, and `mcpzip connect {command} --profile NAME` gives {} a \
                  profile without it",

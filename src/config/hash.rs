@@ -6,7 +6,8 @@ use std::fmt;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::runner::{may_install, program_name};
+use super::launched::{Kind, package};
+use super::runner::{may_install, program_name, unwrapped};
 use super::{DescriptionLocation, Folder, Remote, Stdio, Transport};
 use crate::secret::Secret;
 
@@ -86,17 +87,27 @@ impl Transport {
     }
 }
 
-/// The value of [`Transport::program`] for a command line.
+/// The value of [`Transport::program`] for a command line. The runner of a package, its options and the programs around it do not
+/// count.
 #[must_use]
 pub(crate) fn program_of(command: &str, args: &[String]) -> String {
+    let (command, args) = unwrapped(command, args);
     let mut parts = Parts(Sha256::new());
-    parts.text("stdio");
-    parts.text(&program_name(command).to_lowercase());
     let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
-    let plain = without_versions(command, args);
-    let words = args.iter().zip(&plain);
-    for (_, plain) in words.filter(|(arg, _)| !is_flag(arg)) {
-        parts.text(plain);
+    let (words, is_package) = match package(&command, &args) {
+        Some(package) => {
+            parts.text(package.kind.word());
+            parts.text(&package.name);
+            (package.args, package.kind != Kind::Image)
+        }
+        None => {
+            parts.text("stdio");
+            parts.text(&program_name(&command).to_lowercase());
+            (args.as_slice(), may_install(&command, &args))
+        }
+    };
+    for word in words.iter().filter(|word| !is_flag(word)) {
+        parts.text(if is_package { versionless(word) } else { word });
     }
     parts.short()
 }
@@ -117,6 +128,18 @@ pub(crate) fn without_versions(command: &str, args: &[String]) -> Vec<String> {
 pub(crate) fn address_of(url: &str) -> String {
     let url = url.to_lowercase();
     let address = url.split(['?', '#']).next().unwrap_or_default();
+    let (start, path) = match address.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest),
+        None => ("", address),
+    };
+    let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
+    let usual = match start {
+        "https" => ":443",
+        "http" => ":80",
+        _ => "",
+    };
+    let host = host.strip_suffix(usual).unwrap_or(host);
+    let address = format!("{start}://{host}{path}");
     let mut parts = Parts(Sha256::new());
     parts.text("url");
     parts.text(address.trim_end_matches('/'));
@@ -269,6 +292,26 @@ mod tests {
         assert_ne!(plain, program("npx @a/c /home", &[]));
         assert_ne!(plain, program("npx @a/b /srv", &[]));
         assert_eq!(program("uvx a==1", &[]), program("uvx a@latest", &[]));
+        for [one, other] in [
+            ["npx -y a", "env -u B A=1 timeout -k 5 99 nice -n 5 npx a"],
+            ["npx -y a /x", "cmd /d /c pnpm dlx a@2 /x"],
+            ["uvx a", "uv tool run --python 3.12 --from a==2 a"],
+            ["docker run -i --rm x/y", "podman run -eA --name b x/y:2"],
+        ] {
+            assert_eq!(program(one, &[]), program(other, &[]), "{one}, {other}");
+        }
+        assert_ne!(
+            program("docker run x/y", &[]),
+            program("docker run x/z", &[])
+        );
+        assert_ne!(
+            program("docker run x/y a", &[]),
+            program("docker run x/y b", &[])
+        );
+        for (port, is_same) in [(":443", true), (":80", false), (":4430", false)] {
+            let (plain, with) = ("https://a.b/c", format!("https://A.b{port}/c/"));
+            assert_eq!(address_of(plain) == address_of(&with), is_same, "{port}");
+        }
         assert_ne!(program("x a@1", &[]), program("x a@2", &[]));
     }
 

@@ -40,6 +40,7 @@ mod key;
 mod keyring;
 mod keys;
 mod language_model;
+mod launched;
 mod limits;
 mod listen;
 mod llm;

@@ -342,7 +342,7 @@ kinds! {
     CLIENT_RULE: Warning "client-rule", "a client's rule does not hold for a server behind mcpzip",
         why "The client has the server through mcpzip alone, where a rule about the server's own name has no effect: the client may call what the rule withholds, or without being asked.",
         advice "Run `mcpzip migrate --client SERVER --dry-run`, which shows the rule that mcpzip gets in its place, then without `--dry-run`.";
-    CLIENT_RULE_LOST: Note "client-rule-lost", "a client's rule cannot hold for a server behind mcpzip",
+    CLIENT_RULE_LOST: Warning "client-rule-lost", "a client's rule cannot hold for a server behind mcpzip",
         why "The rule withholds the whole server, which mcpzip has for all clients, or has no counterpart.",
         advice "Limit the server for all clients (`tools`, `projects`, `mcpzip disable`), or give the client a profile without it: `mcpzip disconnect SERVER`, then `mcpzip connect SERVER --profile NAME`.";
 }

@@ -249,6 +249,15 @@ fn add_rules(
     }
     projects::find(client, servers, survey, around, cache, rules);
     hooks::find(client, servers, survey, around, cache, rules);
+    // The entries have switches and lists of tools, too.
+    for (path, problem) in survey.unread(client, around) {
+        let file = RuleFile {
+            path,
+            project: None,
+            servers,
+        };
+        file.unread(problem.predicate(), rules);
+    }
 }
 
 /// A file with rules, and the servers that they may concern.

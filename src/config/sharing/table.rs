@@ -1,8 +1,8 @@
 //! The packages of which it is known how much of their surroundings they notice: `packages.tsv`.
 
-use std::path::Path;
 use std::sync::LazyLock;
 
+use crate::config::launched::{Package, package, runner};
 use crate::config::{Scope, Stdio, program_name};
 
 const TABLE: &str = include_str!("packages.tsv");
@@ -10,24 +10,6 @@ const TABLE: &str = include_str!("packages.tsv");
 /// The notes of the fifth column.
 const ASKS_NOTHING: &str = "asks nothing";
 const SERIAL: &str = "one call at a time";
-
-/// The kinds of packages in the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Npm,
-    Pypi,
-    Image,
-}
-
-impl Kind {
-    fn word(self) -> &'static str {
-        match self {
-            Self::Npm => "npm",
-            Self::Pypi => "pypi",
-            Self::Image => "image",
-        }
-    }
-}
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,9 +27,9 @@ pub(super) struct Row {
 /// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) starts. A program that is started without one
 /// may only have the name of a package, so it is found where that makes it less shared.
 pub(super) fn row(stdio: &Stdio) -> Option<Row> {
-    if let Some((kind, package)) = package(stdio) {
+    if let Some(Package { kind, name, .. }) = package(&stdio.command, &stdio.args) {
         let mut rows = ROWS.iter().copied();
-        return rows.find(|row| row.kind == kind.word() && row.package == package);
+        return rows.find(|row| row.kind == kind.word() && row.package == name);
     }
     let program = program_name(&stdio.command);
     let last = |package: &'static str| package.rsplit('/').next().unwrap_or(package);
@@ -59,10 +41,10 @@ pub(super) fn row(stdio: &Stdio) -> Option<Row> {
 pub(super) fn mounts(stdio: &Stdio) -> bool {
     let is_mount = |arg: &String| {
         let name = arg.split_once('=').map_or(arg.as_str(), |(name, _)| name);
-        ["-v", "--volume", "--mount"].contains(&name)
+        name.starts_with("-v") || ["--volume", "--mount"].contains(&name)
     };
-    runner(stdio).is_some_and(|(name, _)| ["docker", "podman"].contains(&name))
-        && stdio.args.iter().any(is_mount)
+    let (name, _) = runner(&stdio.command, &stdio.args);
+    ["docker", "podman", "nerdctl"].contains(&name) && stdio.args.iter().any(is_mount)
 }
 
 /// The table is read once, not for each of the servers: that was a tenth of the start.
@@ -82,174 +64,6 @@ fn parse(line: &'static str) -> Option<Row> {
         asks_nothing: has(ASKS_NOTHING),
         is_serial: has(SERIAL),
     })
-}
-
-/// The runner's name, and what follows it.
-fn runner(stdio: &Stdio) -> Option<(&str, &[String])> {
-    let name = program_name(&stdio.command);
-    match stdio.args.as_slice() {
-        // Runners are scripts on Windows.
-        [flag, program, rest @ ..] if name == "cmd" && flag.eq_ignore_ascii_case("/c") => {
-            Some((program_name(program), rest))
-        }
-        args => Some((name, args)),
-    }
-}
-
-/// The package that a runner starts, without a version. `None` for an option that is not known: what follows it may be its value.
-fn package(stdio: &Stdio) -> Option<(Kind, String)> {
-    let (name, args) = runner(stdio)?;
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    let (kind, rest) = match (name, words.as_slice()) {
-        ("npx" | "bunx" | "pnpx", rest) => (Kind::Npm, rest),
-        ("pnpm" | "yarn", ["dlx", rest @ ..])
-        | ("npm", ["exec" | "x", rest @ ..])
-        | ("bun", ["x", rest @ ..]) => (Kind::Npm, rest),
-        ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) | ("pipx", ["run", rest @ ..]) => {
-            (Kind::Pypi, rest)
-        }
-        ("docker" | "podman", ["run", rest @ ..]) => (Kind::Image, rest),
-        _ => return None,
-    };
-    let mut rest = rest.iter();
-    let mut named = None;
-    let first = loop {
-        let word = *rest.next()?;
-        let (option, joined) = match word.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => (option, Some(value)),
-            _ => (word, None),
-        };
-        match (option, kind) {
-            ("--", _) => {}
-            // It is the package, and what follows is one of its programs.
-            ("-p" | "--package", Kind::Npm) | ("--from" | "--spec", Kind::Pypi) => {
-                named = Some(joined.or_else(|| rest.next().copied())?);
-            }
-            (option, _) if !option.starts_with('-') => break named.unwrap_or(word),
-            (option, _) if has_no_value(kind, option) => {}
-            (option, _) if has_value(kind, option) => {
-                if joined.is_none() {
-                    rest.next()?;
-                }
-            }
-            _ => return None,
-        }
-    };
-    Some((kind, unversioned(kind, first)))
-}
-
-fn has_no_value(kind: Kind, option: &str) -> bool {
-    let known: &[&str] = match kind {
-        Kind::Npm => &[
-            "-y",
-            "--yes",
-            "-q",
-            "--quiet",
-            "--silent",
-            "--bun",
-            "--prefer-offline",
-        ],
-        Kind::Pypi => &[
-            "-q",
-            "--quiet",
-            "--no-progress",
-            "--isolated",
-            "--refresh",
-            "--offline",
-        ],
-        Kind::Image => &[
-            "-i",
-            "--interactive",
-            "-t",
-            "--tty",
-            "-it",
-            "--rm",
-            "--init",
-            "--read-only",
-            "-q",
-            "--quiet",
-        ],
-    };
-    known.contains(&option)
-}
-
-fn has_value(kind: Kind, option: &str) -> bool {
-    let known: &[&str] = match kind {
-        Kind::Npm => &[],
-        Kind::Pypi => &[
-            "-p",
-            "--python",
-            "--with",
-            "--index",
-            "--index-url",
-            "--prerelease",
-        ],
-        Kind::Image => &[
-            "-e",
-            "--env",
-            "--env-file",
-            "-v",
-            "--volume",
-            "--mount",
-            "--name",
-            "--network",
-            "--platform",
-            "--pull",
-            "-u",
-            "--user",
-            "-w",
-            "--workdir",
-            "-m",
-            "--memory",
-            "--cpus",
-            "--cap-drop",
-            "--add-host",
-            "-l",
-            "--label",
-            "-p",
-            "--publish",
-        ],
-    };
-    known.contains(&option)
-}
-
-/// `word` without a version, a tag, extras or the address of a repository.
-fn unversioned(kind: Kind, word: &str) -> String {
-    let name = match kind {
-        Kind::Npm => match word.char_indices().skip(1).find(|(_, c)| *c == '@') {
-            Some((at, _)) => &word[..at],
-            None => word,
-        },
-        Kind::Pypi => {
-            let word = word.rsplit_once(" @ ").map_or(word, |(name, _)| name);
-            let word = match word.strip_prefix("git+") {
-                Some(url) => Path::new(url)
-                    .file_name()
-                    .and_then(|name| name.to_str())
-                    .unwrap_or(url),
-                None => word,
-            };
-            let end = word.find(['@', '=', '[', '<', '>', '~', '!']);
-            let name = end.map_or(word, |end| &word[..end]);
-            name.strip_suffix(".git").unwrap_or(name)
-        }
-        Kind::Image => {
-            let word = word.split_once('@').map_or(word, |(name, _)| name);
-            let (directory, last) = word
-                .rsplit_once('/')
-                .map_or(("", word), |(directory, last)| (directory, last));
-            let last = last.split_once(':').map_or(last, |(name, _)| name);
-            let end = if directory.is_empty() {
-                last.len()
-            } else {
-                directory.len() + 1 + last.len()
-            };
-            word[..end]
-                .strip_prefix("docker.io/")
-                .unwrap_or(&word[..end])
-        }
-    };
-    name.to_owned()
 }
 
 #[cfg(test)]
@@ -308,8 +122,11 @@ mod tests {
             ("node server.js", None),
             ("npx", None),
         ] {
+            let stdio = stdio(line);
             assert_eq!(
-                package(&stdio(line)).map(|(_, name)| name).as_deref(),
+                package(&stdio.command, &stdio.args)
+                    .map(|package| package.name)
+                    .as_deref(),
                 expected,
                 "{line}"
             );

@@ -29,6 +29,7 @@ mod sources;
 mod staying;
 mod twins;
 mod unnamed;
+mod unsure;
 mod untrusted;
 mod unwrapped;
 mod withheld;
