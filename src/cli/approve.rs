@@ -27,7 +27,7 @@ const LIST_LIMIT: Duration = Duration::from_secs(30);
 
 /// How a person repairs a record that cannot be read. Which tools they have rejected is not to be guessed.
 const DAMAGED: &str = "Make that file readable and writable, put it back from a backup, or remove it: then the tools count as seen \
-    for the first time, and you decide again";
+    for the first time, and what you rejected is forgotten";
 
 #[derive(Debug, Args)]
 #[command(override_usage = "mcpzip approve [OPTIONS] [SERVER] [TOOLS]...

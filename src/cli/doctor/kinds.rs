@@ -249,7 +249,7 @@ kinds! {
         fix "Removes the damaged file. The server was listed again already.";
     RECORD_DAMAGED: Error "record-damaged", "the record of a server's tools cannot be used",
         why "It is not known which tools were approved or rejected, so tools of the server are held back.",
-        advice "Make the file that is named readable and writable, put it back from a backup, or remove it: then the tools count as seen for the first time, and you decide again with `mcpzip approve` and `mcpzip reject`.";
+        advice "Make the file that is named readable and writable, or put it back from a backup. If neither is possible, remove it: then the tools count as seen for the first time, what you rejected is forgotten, and only `\"trust\": \"quarantine\"` makes all of them wait for `mcpzip approve`.";
     CACHE_STALE: Note "cache-stale", "a tool list is old",
         why "The server could not be asked, and may have other tools by now.",
         advice "Repair the server; `mcpzip servers` then asks it again.";
