@@ -95,10 +95,10 @@ fn quarantined(app: &App, wanted: impl Fn(&str) -> bool) -> impl Iterator<Item =
 /// A sentence about each of the `wanted` servers without a list.
 async fn unlisted(app: &App, snapshot: &Snapshot, wanted: impl Fn(&str) -> bool) -> Vec<String> {
     let proxy = app.proxy();
-    let mut failures = proxy.inventory.earlier_failures().await;
+    let progress = proxy.inventory.progress();
+    let mut failures = proxy.inventory.earlier_failures(&progress).await;
     let config = proxy.unscoped().config();
-    let progress = proxy.inventory.progress().into_iter();
-    let reasons = progress.filter_map(|(server, progress)| {
+    let reasons = progress.into_iter().filter_map(|(server, progress)| {
         let reason = match progress {
             Progress::Failed(reason) => reason.to_string(),
             Progress::UnderWay if snapshot.server(&server).is_none() => {

@@ -316,6 +316,18 @@ impl Inventory {
             .collect()
     }
 
+    /// The progress of the servers of which `snapshot` has no list.
+    #[must_use]
+    pub(in crate::proxy) fn unlisted(&self, snapshot: &Snapshot) -> BTreeMap<ServerName, Progress> {
+        let watched = self.watched();
+        let without = watched
+            .iter()
+            .filter(|(name, _)| snapshot.server(name).is_none());
+        without
+            .map(|(name, watched)| (name.clone(), watched.watch.state.borrow().progress.clone()))
+            .collect()
+    }
+
     /// Discards a server's unreadable list, and requests a new one.
     pub(crate) fn discard(&self, server: &ServerName) {
         if let Some(watched) = self.watched().get(server) {
@@ -334,21 +346,25 @@ impl Inventory {
         self.tasks.spawn_blocking(load).await.unwrap_or_default()
     }
 
-    /// The last failures of servers without a list whose listing has not ended in this run, for display. The reason of a server in
-    /// quarantine is not for agents, and is left out.
-    pub(crate) async fn earlier_failures(&self) -> BTreeMap<ServerName, String> {
+    /// The last failures of those servers in `progress` that have no list and whose listing has not ended in this run, for display. The
+    /// reason of a server in quarantine is not for agents, and is left out.
+    pub(crate) async fn earlier_failures(
+        &self,
+        progress: &BTreeMap<ServerName, Progress>,
+    ) -> BTreeMap<ServerName, String> {
         let snapshot = self.catalog.snapshot();
-        let mut open = self.progress();
-        open.retain(|server, progress| {
-            matches!(progress, Progress::NotAsked | Progress::UnderWay)
-                && snapshot.server(server).is_none()
+        let is_open = |server: &ServerName| {
+            matches!(
+                progress.get(server),
+                Some(Progress::NotAsked | Progress::UnderWay)
+            ) && snapshot.server(server).is_none()
                 && !self.is_quarantined(server)
-        });
-        if open.is_empty() {
+        };
+        if !progress.keys().any(is_open) {
             return BTreeMap::new();
         }
         let failures = self.last_failures().await.into_iter();
-        let failures = failures.filter(|(server, _)| open.contains_key(server));
+        let failures = failures.filter(|(server, _)| is_open(server));
         let text =
             |failure: Failure| format!("it failed {}: {}", ago(failure.age()), failure.reason);
         failures

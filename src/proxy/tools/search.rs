@@ -1,6 +1,6 @@
 //! The meta-tool `search_tools`, and searches of the command line.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,36 +80,46 @@ impl Tools {
             .await?;
         self.note_search(view, query, &hits);
         let found = self.render(&snapshot, &hits);
-        let missing = self.missing(view, &snapshot, server.as_deref()).await;
+        let unlisted = self.inventory.unlisted(&snapshot);
+        let is_under_way =
+            |progress: &Progress| matches!(progress, Progress::NotAsked | Progress::UnderWay);
+        let config = view.config();
+        let mut of_entries = unlisted
+            .iter()
+            .filter(|(server, _)| config.servers.contains_key(*server));
+        let is_waiting = of_entries.any(|(_, progress)| is_under_way(progress));
+        let missing = self
+            .missing(view, server.as_deref(), unlisted)
+            .await;
         let is_blind = !missing.is_empty()
             && snapshot
                 .servers()
                 .all(|known| known.name().as_str() == BUILT_IN_SERVER);
-        let config = view.config();
-        let progress = self.inventory.progress();
-        let is_waiting = progress.iter().any(|(server, progress)| {
-            config.servers.contains_key(server)
-                && matches!(progress, Progress::NotAsked | Progress::UnderWay)
-        });
         let wanted = |name: &ServerName| {
             name.as_str() != BUILT_IN_SERVER
                 && server
                     .as_deref()
                     .is_none_or(|server| server == name.as_str())
         };
+        // What follows explains an empty answer.
+        let is_empty = found.is_empty();
         let mut names = snapshot.servers().map(|known| known.name());
-        let has_held = names.any(|name| wanted(name) && snapshot.withheld(name) > 0);
+        let has_held = is_empty && names.any(|name| wanted(name) && snapshot.withheld(name) > 0);
         let mut tools = snapshot.tools();
         let is_held = has_held && !tools.any(|tool| wanted(tool.server().name()));
-        let mut waiting = self.inventory.waiting(&config);
-        waiting.retain(|name| wanted(name) && view.is_reachable(name));
+        let (mut waiting, mut servers) = (Vec::new(), Vec::new());
+        if is_empty {
+            waiting = self.inventory.waiting(&config);
+            waiting.retain(|name| wanted(name) && view.is_reachable(name));
+            servers = self.server_names(view);
+        }
         Ok(SearchResult {
             found,
             is_waiting,
             is_held,
             waiting,
             missing,
-            servers: self.server_names(view),
+            servers,
             is_blind,
         })
     }
@@ -323,34 +333,34 @@ impl Tools {
             .collect()
     }
 
-    /// The servers whose tools could not be searched, each with the reason.
-    async fn missing(&self, view: &View, snapshot: &Snapshot, wanted: Option<&str>) -> Vec<String> {
+    /// Those of the `unlisted` servers whose tools could not be searched, each with the reason.
+    async fn missing(
+        &self,
+        view: &View,
+        wanted: Option<&str>,
+        unlisted: BTreeMap<ServerName, Progress>,
+    ) -> Vec<String> {
         let config = view.config();
-        let mut failures = self.inventory.earlier_failures().await;
-        let unlisted = self
-            .inventory
-            .progress()
-            .into_iter()
-            .filter_map(|(name, progress)| {
-                let reason = match progress {
-                    _ if !config.servers.contains_key(&name) => None,
-                    _ if snapshot.server(&name).is_some()
-                        || wanted.is_some_and(|wanted| wanted != name.as_str()) =>
-                    {
-                        None
-                    }
-                    Progress::Listed => None,
-                    Progress::NotAsked | Progress::UnderWay => Some(match failures.remove(&name) {
-                        Some(failure) => format!("still being listed; {failure}"),
-                        None => "still being listed".to_owned(),
-                    }),
-                    Progress::Failed(reason) => {
-                        let reason = self.inventory.told(&name, &reason);
-                        Some(config.masker.mask(&reason).into_owned())
-                    }
-                };
-                reason.map(|reason| format!("{name} ({reason})"))
-            });
+        let mut failures = self.inventory.earlier_failures(&unlisted).await;
+        let unlisted = unlisted.into_iter().filter_map(|(name, progress)| {
+            let reason = match progress {
+                _ if !config.servers.contains_key(&name)
+                    || wanted.is_some_and(|wanted| wanted != name.as_str()) =>
+                {
+                    None
+                }
+                Progress::Listed => None,
+                Progress::NotAsked | Progress::UnderWay => Some(match failures.remove(&name) {
+                    Some(failure) => format!("still being listed; {failure}"),
+                    None => "still being listed".to_owned(),
+                }),
+                Progress::Failed(reason) => {
+                    let reason = self.inventory.told(&name, &reason);
+                    Some(config.masker.mask(&reason).into_owned())
+                }
+            };
+            reason.map(|reason| format!("{name} ({reason})"))
+        });
         let faulty = config
             .faults
             .iter()
@@ -464,15 +474,16 @@ pub(crate) struct SearchResult {
     pub found: Vec<Found>,
     /// The servers that could not be searched, each with the reason.
     pub missing: Vec<String>,
+    /// The names of all servers, if nothing is found.
     servers: Vec<String>,
     /// Whether no server's tools were known, so that the result says nothing about which tools exist.
     is_blind: bool,
     /// Whether a server is still being listed.
     is_waiting: bool,
-    /// Whether every tool of the servers is held back.
+    /// Whether nothing is found because every tool of the servers is held back.
     is_held: bool,
-    /// The servers that wait for a person.
-    pub waiting: Vec<ServerName>,
+    /// The servers that wait for a person, if nothing is found.
+    waiting: Vec<ServerName>,
 }
 
 /// One hit.
