@@ -88,9 +88,7 @@ impl Tools {
             .iter()
             .filter(|(server, _)| config.servers.contains_key(*server));
         let is_waiting = of_entries.any(|(_, progress)| is_under_way(progress));
-        let missing = self
-            .missing(view, server.as_deref(), unlisted)
-            .await;
+        let missing = self.missing(view, server.as_deref(), unlisted).await;
         let is_blind = !missing.is_empty()
             && snapshot
                 .servers()

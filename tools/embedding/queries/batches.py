@@ -20,7 +20,7 @@ OWN = Path("tools/embedding/own_queries.jsonl")
 # MetaTool has enough queries.
 SOURCES = ("sealtools", "stabletoolbench", "bfcl")
 # By round: batches, and tools per server and in all, of the scale set and of the others.
-ROUNDS = ((8, (4, 1250), (1, 420)), (12, (8, 1400), (1, 1120)), (12, (30, 1400), (3, 1300)))
+ROUNDS = ((8, (4, 1250), (1, 420)), (12, (8, 1400), (1, 1120)), (12, (30, 1400), (3, 1300)), (24, (60, 4000), (20, 4000)))
 
 
 def is_usable(description):
