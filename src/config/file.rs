@@ -189,7 +189,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
         );
         return Err(At::new(root.start(), fault));
     };
-    foreign::refuse(object, &[foreign::FILE, foreign::RULES])?;
+    foreign::refuse(object, keys::FILE, &[foreign::FILE, foreign::RULES])?;
     let mut members = Members::new(object, keys::FILE, "", "", report);
     // For editors only.
     members.read("$schema", |_| Ok(()))?;
@@ -228,7 +228,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", |field| {
-        foreign::refuse(field.object()?, &[foreign::HTTP])?;
+        foreign::refuse(field.object()?, &[], &[foreign::HTTP])?;
         HttpEntry::read(field)
     });
     let otlp = members.read("otlp", OtlpEntry::read);
@@ -321,7 +321,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
             fault => At::new(at.offset, fault),
         }
     })?;
-    foreign::refuse(object, &[foreign::ENTRY, foreign::RULES])?;
+    foreign::refuse(object, keys::ENTRY, &[foreign::ENTRY, foreign::RULES])?;
     sandbox::check_sole(object)?;
     let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {

@@ -6,6 +6,7 @@ use jsonc_parser::ast::{Object, Value};
 use jsonc_parser::common::Ranged;
 
 use super::error::EntryError;
+use super::key::Table;
 use super::nearest::{letters, simplify};
 use super::reader::At;
 
@@ -126,7 +127,7 @@ pub(super) const SERVERS_EXPECTED: &str = "an object of servers by name (mcpprox
                                            --from mcpproxy-go FILE` imports it)";
 
 impl Foreign {
-    /// Whether it is the key `written`, which is simplified. Asked for each key of each server at every start, so nothing is allocated.
+    /// Whether it is the key `written`, which is simplified.
     fn is(&self, written: &str) -> bool {
         let (start, is_whole) = match self.key.strip_suffix('*') {
             Some(start) => (start, false),
@@ -138,10 +139,17 @@ impl Foreign {
     }
 }
 
-/// Refuses an object with a key of one of these lists.
-pub(super) fn refuse(object: &Object<'_>, keys: &[&[Foreign]]) -> Result<(), At<EntryError>> {
+/// Refuses an object with a key of one of these lists. Keys of `own` are not of another program.
+pub(super) fn refuse(
+    object: &Object<'_>,
+    own: Table,
+    keys: &[&[Foreign]],
+) -> Result<(), At<EntryError>> {
     for property in &object.properties {
         let name = property.name.as_str();
+        if own.iter().any(|key| key.name == name) {
+            continue;
+        }
         let written = simplify(name);
         let found = keys
             .iter()
