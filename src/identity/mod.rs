@@ -434,7 +434,10 @@ impl Authenticator {
 
     /// Learns of new tokens and grants, because a credential is not known: another process or replica may just have made it.
     async fn learn(&self) {
-        self.tokens.refresh().await;
+        // Who is known goes on without the store.
+        if let Err(error) = self.tokens.refresh().await {
+            tracing::debug!(%error, "new tokens are known later");
+        }
         let (is_new, config) = {
             let state = self.state.read();
             (state.stamp != self.tokens.stamp(), state.config.clone())

@@ -448,11 +448,31 @@ impl TokenFile {
         self.shared.as_ref()
     }
 
-    /// Learns of the latest changes of other replicas. A file needs none of that.
-    pub(super) async fn refresh(&self) {
-        if let Some(shared) = &self.shared {
-            shared.refresh(Kind::Identity).await;
+    /// Learns of all changes that other replicas have made before. A file needs none of that.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub(super) async fn refresh(&self) -> Result<(), TokenError> {
+        match &self.shared {
+            Some(shared) => shared.refresh(Kind::Identity).await.map_err(of_store),
+            None => Ok(()),
         }
+    }
+
+    /// The tokens in which `is_there` finds a thing, with the latest changes of other replicas if it is not in those that are known.
+    ///
+    /// # Errors
+    /// When there is a file that cannot be trusted, or the store does not answer.
+    pub(super) async fn read_with(
+        &self,
+        is_there: impl Fn(&Tokens) -> bool,
+    ) -> Result<Tokens, TokenError> {
+        let known = self.read()?;
+        if is_there(&known) {
+            return Ok(known);
+        }
+        self.refresh().await?;
+        self.read()
     }
 
     /// The tokens; none without a file.

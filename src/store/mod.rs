@@ -143,8 +143,11 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
     /// When the store has never answered, or not for five minutes, so that a revocation may be unknown.
     fn all(&self, kind: Kind) -> io::Result<Arc<Table>>;
 
-    /// Learns of the latest changes now. A failure leaves the records as they were.
-    fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()>;
+    /// Learns of all changes that were committed before this was called. A failure leaves the records as they were.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    fn refresh(&self, kind: Kind) -> BoxFuture<'_, io::Result<()>>;
 
     /// Changes records of the kind while no other replica can. The change is committed when this returns.
     ///

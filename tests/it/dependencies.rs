@@ -1,6 +1,7 @@
 //! What the program is made of: only what `deny.toml` allows, from the one registry. Advisories need the network, and are
 //! checked by the workflow, with `cargo deny`.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -114,6 +115,47 @@ fn everything_comes_from_the_one_registry_and_nothing_that_is_banned() {
         assert!(
             !lock.contains(&format!("name = \"{name}\"")),
             "`{name}` is among the dependencies"
+        );
+    }
+}
+
+/// The names and versions of the packages in a lock.
+fn versions(lock: &str) -> BTreeSet<(String, String)> {
+    let packages = lock.split("[[package]]").skip(1);
+    packages
+        .map(|package| {
+            let value = |key: &str| {
+                let mut lines = package.lines();
+                let line = lines.find_map(|line| line.strip_prefix(key)).unwrap();
+                line.trim_matches('"').to_owned()
+            };
+            (value("name = "), value("version = "))
+        })
+        .collect()
+}
+
+/// The same versions are compiled once for both, and tests of one say something about the other.
+#[test]
+fn other_workspaces_have_the_programs_versions() {
+    // Versions that Cargo never has together: up to the first number that is not 0.
+    let line = |(name, version): &(String, String)| {
+        let end = version.find(|digit| ('1'..='9').contains(&digit));
+        let end = end.map_or(version.len(), |at| {
+            version[at..]
+                .find('.')
+                .map_or(version.len(), |dot| at + dot)
+        });
+        (name.clone(), version[..end].to_owned())
+    };
+    let own = versions(&read("Cargo.lock"));
+    let lines: BTreeSet<_> = own.iter().map(line).collect();
+    for workspace in ["python", "fuzz"] {
+        let theirs = versions(&read(&format!("{workspace}/Cargo.lock")));
+        let shared = theirs.iter().filter(|one| lines.contains(&line(one)));
+        let others: Vec<_> = shared.filter(|one| !own.contains(*one)).collect();
+        assert!(
+            others.is_empty(),
+            "`cargo update --manifest-path {workspace}/Cargo.toml NAME --precise VERSION` gives them the program's: {others:?}"
         );
     }
 }

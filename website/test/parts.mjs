@@ -86,11 +86,17 @@ async function playground(tab, origin, expect) {
   expect(/not recorded/.test(await tab.locator('#play-answer').textContent()), 'what was not recorded should be told');
 }
 
+/** Waits for the results of a search: each comes on its own, in the place that is kept for it. */
+async function results(tab) {
+  await tab.locator('.pagefind-ui__result-link').first().waitFor();
+  await tab.locator('.pagefind-ui__loading').first().waitFor({ state: 'detached' });
+}
+
 async function search(tab, origin, expect) {
   await tab.goto(`${origin}/introduction/`);
   await tab.getByRole('button', { name: /search/i }).first().click();
   await tab.locator('.pagefind-ui__search-input').fill('log in to a remote server');
-  await tab.locator('.pagefind-ui__result-link').first().waitFor();
+  await results(tab);
   const found = await tab.locator('.pagefind-ui__result-link').allTextContents();
   expect(found.some((title) => /Login/.test(title)), `the search finds ${found.join(', ')}`);
   // Words that people use, and the page that answers them.
@@ -98,7 +104,7 @@ async function search(tab, origin, expect) {
     await tab.locator('.pagefind-ui__search-input').fill('');
     await tab.locator('.pagefind-ui__result-link').first().waitFor({ state: 'detached' });
     await tab.locator('.pagefind-ui__search-input').fill(query);
-    await tab.locator('.pagefind-ui__result-link').first().waitFor();
+    await results(tab);
     const first = (await tab.locator('.pagefind-ui__result-title .pagefind-ui__result-link').first().textContent()).trim();
     expect(first === page, `\`${query}\` finds ${first} first`);
   }

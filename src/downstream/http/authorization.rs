@@ -218,7 +218,12 @@ async fn consent(State(shared): State<Arc<Shared>>, request: Request) -> Respons
         Ok(fields) => fields,
         Err(refusal) => return refusal.answer(None),
     };
-    let visit = asked.server.consent(&fields, browser.as_deref());
+    asked.server.meet(browser.as_deref()).await;
+    let server = asked.server.clone();
+    let work = move || server.consent(&fields, browser.as_deref());
+    let Ok(visit) = shared.tasks.spawn_blocking(work).await else {
+        return failed(&EndpointError::unavailable());
+    };
     asked.shown(&shared, visit)
 }
 
@@ -230,7 +235,7 @@ async fn invite(
     let asked = asked(&request);
     let browser = asked.browser(request.headers());
     if matches!(*request.method(), Method::GET | Method::HEAD) {
-        let visit = asked.server.invitation(&secret, browser.as_deref());
+        let visit = asked.server.invitation(&secret, browser.as_deref()).await;
         return asked.shown(&shared, visit);
     }
     if let Some(refusal) = asked.foreign(request.headers()) {

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 
 use super::jwt_crypto::install;
 use super::tokens::{
-    Grant, INVITED, Known, People, Stamp, TokenFile, Tokens, now, random_secret, sha256,
+    Grant, INVITED, Known, People, Stamp, TokenError, TokenFile, Tokens, now, random_secret, sha256,
 };
 use crate::config::{AuthorizationServer as Options, Claims};
 use crate::identity::html::Page;
@@ -363,15 +363,7 @@ impl AuthorizationServer {
         browser: Option<&str>,
         is_entitled: &(dyn Fn(&Claims) -> bool + Sync),
     ) -> Visit {
-        let mut tokens = self.file.read();
-        // Another replica may just have let this browser in.
-        if let (Some(secret), Ok(people)) = (browser, &tokens)
-            && self.known(people, secret).is_none()
-        {
-            self.file.refresh().await;
-            tokens = self.file.read();
-        }
-        let tokens = match tokens {
+        let tokens = match self.tokens_with(browser).await {
             Ok(tokens) => tokens,
             Err(error) => {
                 tracing::error!(%error, "no person can log in");
@@ -421,6 +413,13 @@ impl AuthorizationServer {
             cookie: cookie.map(|cookie| (cookie, false)),
             ..Visit::of(answer)
         }
+    }
+
+    /// The tokens, with this browser: another replica may just have let it in.
+    async fn tokens_with(&self, browser: Option<&str>) -> Result<Tokens, TokenError> {
+        let is_there =
+            |tokens: &Tokens| browser.is_none_or(|one| self.known(tokens, one).is_some());
+        self.file.read_with(is_there).await
     }
 
     fn sealed(&self, at_provider: &AtProvider) -> String {
@@ -531,7 +530,13 @@ impl AuthorizationServer {
         is_invited || provider.is_some() && grant.issuer.as_deref() == provider
     }
 
-    /// Ends an authorization by the decision of its person.
+    /// Learns who has this browser, before a decision in it is taken.
+    pub(crate) async fn meet(&self, browser: Option<&str>) {
+        // Without the store, the decision fails as well.
+        let _ = self.tokens_with(browser).await;
+    }
+
+    /// Ends an authorization by the decision of its person. It may wait for the store, on a thread that may block.
     pub(crate) fn consent(&self, fields: &Fields, browser: Option<&str>) -> Visit {
         let (Some(id), Some(shown), Some(browser)) =
             (fields.get("flow"), fields.get("proof"), browser)
@@ -592,15 +597,16 @@ impl AuthorizationServer {
     }
 
     /// Shows an invitation.
-    pub(crate) fn invitation(&self, secret: &str, browser: Option<&str>) -> Visit {
+    pub(crate) async fn invitation(&self, secret: &str, browser: Option<&str>) -> Visit {
         let cookie = browser.is_none().then(random_secret);
         let own = browser.or(cookie.as_deref()).unwrap_or_default();
-        let (Some(keys), Ok(tokens)) = (self.keys(), self.file.read()) else {
+        // It may just have been made.
+        let is_there = |tokens: &Tokens| self.invited(tokens, secret).is_some();
+        let tokens = self.file.read_with(is_there).await;
+        let (Some(keys), Ok(tokens)) = (self.keys(), tokens) else {
             return Visit::unavailable();
         };
-        let mut invitations = tokens.people().invitations.iter();
-        let invitation = invitations.find(|one| self.options.invitations && one.is_by(secret));
-        let Some(invitation) = invitation else {
+        let Some(invitation) = self.invited(&tokens, secret) else {
             return Visit::page(
                 404,
                 "No invitation",
@@ -669,6 +675,12 @@ impl AuthorizationServer {
     fn known<'t>(&self, tokens: &'t Tokens, secret: &str) -> Option<&'t Known> {
         let mut browsers = tokens.people().browsers.iter();
         browsers.find(|one| self.options.invitations && one.is_by(secret))
+    }
+
+    /// The invitation with this secret.
+    fn invited<'t>(&self, tokens: &'t Tokens, secret: &str) -> Option<&'t Known> {
+        let mut invitations = tokens.people().invitations.iter();
+        invitations.find(|one| self.options.invitations && one.is_by(secret))
     }
 
     /// The request of a client.

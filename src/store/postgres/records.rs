@@ -45,7 +45,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(45);
 const LOOK: Duration = Duration::from_millis(250);
 
-/// The shortest time between two refreshes that unknown credentials cause.
+/// The shortest time between two reads that unknown credentials cause.
 const REFRESH: Duration = Duration::from_millis(100);
 
 /// A replica's copy of the records of one kind.
@@ -501,17 +501,15 @@ impl Records for Store {
         known().unwrap_or_else(|| Err(io::ErrorKind::NotConnected.into()))
     }
 
-    fn refresh(&self, kind: Kind) -> BoxFuture<'_, ()> {
+    fn refresh(&self, kind: Kind) -> BoxFuture<'_, io::Result<()>> {
         async move {
             let asked = Instant::now();
-            let is_fresh = {
-                let kinds = self.0.mirrors.kinds.lock();
-                let mirror = kinds.get(&kind);
-                mirror.is_some_and(|mirror| mirror.read.elapsed() < REFRESH)
-            };
-            if !is_fresh && let Err(error) = self.read_changes(kind, asked).await {
-                tracing::debug!(%error, "the store is not read now");
+            let last = self.0.mirrors.kinds.lock().get(&kind).map(|one| one.read);
+            // The last read may have begun before the change that is looked for. All who ask meanwhile share the next one.
+            if let Some(rest) = last.and_then(|last| REFRESH.checked_sub(last.elapsed())) {
+                tokio::time::sleep(rest).await;
             }
+            Ok(self.read_changes(kind, asked).await?)
         }
         .boxed()
     }

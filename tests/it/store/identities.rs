@@ -58,6 +58,41 @@ fn a_login_may_use_another_replica_at_each_step() {
 }
 
 #[test]
+fn a_replica_reads_the_store_before_it_calls_anything_of_another_one_unknown() {
+    let Some(database) = Postgres::database() else {
+        return;
+    };
+    // Notifications come too late on a busy machine; here they do not come at all.
+    database.run("create function pg_notify(text, text) returns void language sql as ''");
+    database.run(
+        "do $$ begin execute format('alter database %I set search_path = public, pg_catalog', current_database()); end $$",
+    );
+    let with_store = || with_server(&json!({})).store(&database);
+    let (here, there) = (with_store(), with_store());
+    let (first, second) = (here.serve(&[]), there.serve(&[]));
+    let client = registered(&first);
+    // It has just read the store.
+    let read = |gateway| {
+        let said = execute(gateway, "git__log", "mcpzip_unknown");
+        assert!(said.starts_with("401"), "{said}");
+    };
+    for name in ["anna", "bo", "cleo"] {
+        let link = invite(&there, &[name, "--role", "dev"]);
+        let mut browser = Browser::default();
+        read(&second);
+        browser.accept(&first, &link);
+        let page = browser.authorize(&first, &[("client_id", client.as_str())]);
+        let back = browser.consent(&second, &page, "allow");
+        let (access, _) = tokens(&exchange(&first, &client, &back["code"]));
+        assert_eq!(execute(&second, "git__log", &access), "200 the log");
+        read(&first);
+        browser.accept(&second, &invite(&there, &[name, "--role", "dev"]));
+        let page = browser.authorize(&first, &[("client_id", client.as_str())]);
+        assert_eq!(page.status, 200, "{page:?}");
+    }
+}
+
+#[test]
 fn a_code_and_a_question_count_once_among_all_replicas() {
     let Some(database) = Postgres::database() else {
         return;
