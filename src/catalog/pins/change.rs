@@ -467,3 +467,9 @@ fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<
         is_rejected: false,
     })
 }
+
+/// The names of rejected changes.
+pub(super) fn rejected(changes: &Changes) -> impl Iterator<Item = String> + '_ {
+    let rejected = changes.iter().filter(|(_, change)| change.is_rejected);
+    rejected.map(|(name, _)| name.clone())
+}
