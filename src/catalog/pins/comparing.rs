@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 use super::change::{Listed, Pending, approved_entries, differences, rejected};
-use super::record::{Record, Store};
+use super::record::{Record, Store, in_force};
 use crate::config::Trust;
 use crate::tool::ServerName;
 
@@ -52,10 +52,8 @@ pub(super) fn compare(
             record
         }
     };
-    if record.program != program {
-        program.clone_into(&mut record.program);
-        store.note_program(program)?;
-    }
+    program.clone_into(&mut record.program);
+    let trust = in_force(trust, record.lost);
     record.quarantined = match trust {
         Trust::Report => false,
         _ => record.quarantined || record.is_quarantined(trust),
@@ -72,6 +70,8 @@ pub(super) fn compare(
     if before.as_ref() != Some(&record) || !store.is_sealed() {
         store.write(&record, false)?;
     }
+    // After the record: a server in a list without a record has lost it.
+    store.note_program(program)?;
     Ok(Compared {
         record,
         pending,
@@ -86,7 +86,7 @@ fn first_sight(
     listed: &Listed,
     trust: Trust,
 ) -> io::Result<Record> {
-    let others = store.of_program(program)?;
+    let others: Vec<Record> = store.of_program(program)?.collect::<io::Result<_>>()?;
     if others.is_empty() {
         let mut record = Record::default();
         if trust.is_quarantine() {

@@ -67,12 +67,19 @@ pub(super) fn decide(
         record.instructions = Some(approved.and_then(|change| change.after));
         decided.push(String::new());
     }
-    let is_whole = seen.is_quarantined && has_same_features && has_nothing(&pending);
+    // After a lost record, an end is also that a person keeps back what was rejected before.
+    let is_settled = has_nothing(&pending) || record.lost && pending.has_only_rejected();
+    let is_whole = seen.is_quarantined && has_same_features && is_settled;
     if is_approved && is_whole {
         let features = pending.features.take();
         let json = features.as_ref().and_then(|change| change.after.as_deref());
         record.approve_whole(store.entry(), approved_entries(json));
         decided.extend(features.map(|_| String::new()));
+    }
+    // A person has decided on everything.
+    if record.lost && pending.has_only_rejected() && pending.features.is_none() {
+        record.lost = false;
+        record.quarantined = false;
     }
     // The record first: after a crash between the two writes nothing more is free than was approved.
     store.write(&record, true)?;

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use super::change::{Pending, rejected};
-use super::record::{Record, Store};
+use super::fault::Fault;
+use super::record::{Record, Store, in_force};
 use crate::config::Trust;
 
 /// The pins of one server in memory.
@@ -27,12 +28,14 @@ pub(super) struct Known {
     /// The labels of prompts, resources and templates that a person has rejected; `None` where they are not known.
     pub(super) rejected_entries: Option<BTreeSet<String>>,
     /// The error, if there was one.
-    pub(super) fault: Option<String>,
+    pub(super) fault: Option<Fault>,
+    /// An earlier record is lost, and a person has not decided since.
+    pub(super) is_lost: bool,
 }
 
 impl Known {
     /// The state of a server whose records cannot be read.
-    pub(super) fn unknown(fault: String) -> Self {
+    pub(super) fn unknown(fault: Fault) -> Self {
         Self {
             fault: Some(fault),
             ..Self::default()
@@ -47,7 +50,7 @@ impl Known {
     ) -> Self {
         let pending = store.read_pending::<Pending>();
         let errors = [pending.as_ref().err(), record.as_ref().err()];
-        let fault = errors.into_iter().flatten().next().map(ToString::to_string);
+        let fault = errors.into_iter().flatten().next().map(Fault::of);
         let pending = pending.ok().flatten().unwrap_or_default();
         let is_unknown = record.is_err();
         let is_unrecorded = matches!(record, Ok(None));
@@ -80,7 +83,11 @@ impl Known {
 
     /// Whether both hold back the same. Under `Trust::Report`, approvals are only read when a server is listed.
     pub(super) fn is_same(&self, other: &Self, trust: Trust) -> bool {
-        let held = |known: &Self| (known.is_quarantined, known.may_start, known.is_unrecorded);
+        let held = |known: &Self| {
+            let is_held = (known.is_quarantined, known.is_lost);
+            (is_held, known.may_start, known.is_unrecorded)
+        };
+        let trust = in_force(trust, self.is_lost);
         let free = |known: &Self| (known.has_free_instructions, known.is_whole);
         held(self) == held(other)
             && self.pending == other.pending
@@ -91,6 +98,11 @@ impl Known {
                 || free(self) == free(other)
                     && self.free == other.free
                     && self.free_entries == other.free_entries)
+    }
+
+    /// The `trust` in force of a server.
+    pub(super) fn trust(known: Option<&Self>, trust: Trust) -> Trust {
+        in_force(trust, known.is_some_and(|known| known.is_lost))
     }
 
     /// Whether nothing but approved tools of a server may reach a client.
@@ -104,8 +116,9 @@ impl Known {
         record: &Record,
         pending: Pending,
         trust: Trust,
-        fault: Option<String>,
+        fault: Option<Fault>,
     ) -> Self {
+        let trust = in_force(trust, record.lost);
         let free = record
             .tools
             .iter()
@@ -128,6 +141,7 @@ impl Known {
             is_whole: record.is_whole_here,
             may_start: record.may_start,
             is_unrecorded: false,
+            is_lost: record.lost,
             pending,
             fault,
         }

@@ -3,7 +3,8 @@
 //! Pins belong to the server's name, so an edit of its entry keeps them. A new name starts with the pins of the
 //! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` has the
 //! records, `home.rs` their place, `known.rs` what a process knows of them; `comparing.rs` and `change.rs` compare, and `deciding.rs` keeps a
-//! person's decisions.
+//! person's decisions. A record that is damaged or gone holds everything of its server (`fault.rs`) until a person has one made in its place
+//! (`renewing.rs`), under which everything waits.
 //!
 //! While the store of several replicas does not answer, the decisions that a replica knows stay in force, and a definition that it cannot
 //! compare is held back until the store answers.
@@ -11,9 +12,11 @@
 mod change;
 mod comparing;
 mod deciding;
+mod fault;
 mod home;
 mod known;
 mod record;
+mod renewing;
 #[cfg(test)]
 mod tests;
 
@@ -27,10 +30,12 @@ pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, label};
 use self::comparing::{compare, inherited};
 use self::deciding::decide;
+use self::fault::Fault;
 pub(crate) use self::home::PinHome;
 use self::home::Seen;
 use self::known::Known;
 use self::record::{Record, Rejections};
+use self::renewing::renew;
 use super::{Entry, Key, Kind, ServerTools, ToolEntry};
 use crate::config::Trust;
 use crate::tool::ServerName;
@@ -50,7 +55,7 @@ pub(crate) struct Pins {
     required: RwLock<BTreeMap<ServerName, Trust>>,
     /// The last write at the last read.
     seen: RwLock<Option<Seen>>,
-    /// The servers whose last lists could not be compared, as the store did not answer, and the last attempt.
+    /// The servers whose last lists could not be compared, as the store did not answer or a record could not be opened, and the last attempt.
     uncompared: Mutex<(BTreeSet<ServerName>, Option<Instant>)>,
 }
 
@@ -77,7 +82,7 @@ impl Pins {
     pub(crate) fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
         let (name, known) = (tool.name.as_str(), self.known.read());
         let known = known.get(server);
-        if self.trust(server) == Trust::Report {
+        if Known::trust(known, self.trust(server)) == Trust::Report {
             let is_rejected = |known: &Known| {
                 let rejected = known.rejected.as_ref();
                 rejected.is_none_or(|rejected| rejected.contains(name))
@@ -93,7 +98,7 @@ impl Pins {
     pub(crate) fn is_entry_held(&self, server: &ServerName, kind: Kind, entry: &Entry) -> bool {
         let (label, known) = (label(kind, &entry.key), self.known.read());
         let known = known.get(server);
-        if self.trust(server) == Trust::Report {
+        if Known::trust(known, self.trust(server)) == Trust::Report {
             let is_rejected = |known: &Known| {
                 let rejected = known.rejected_entries.as_ref();
                 rejected.is_none_or(|rejected| rejected.contains(&label))
@@ -119,8 +124,7 @@ impl Pins {
         };
         let trust = required.get(server).copied().unwrap_or_default();
         let known = self.known.try_read();
-        trust != Trust::Report
-            && known.is_none_or(|known| Known::is_held_whole(known.get(server), trust))
+        known.is_none_or(|known| Known::is_held_whole(known.get(server), trust))
     }
 
     /// Whether a server must not be started, as no person has approved its entry.
@@ -154,10 +158,9 @@ impl Pins {
     #[must_use]
     pub(crate) fn holds_instructions(&self, server: &ServerName) -> bool {
         let known = self.known.read();
-        self.trust(server) != Trust::Report
-            && !known
-                .get(server)
-                .is_some_and(|known| known.has_free_instructions)
+        let known = known.get(server);
+        Known::trust(known, self.trust(server)) != Trust::Report
+            && !known.is_some_and(|known| known.has_free_instructions)
     }
 
     /// The reason why a server's pins are not known, if they are not.
@@ -166,7 +169,8 @@ impl Pins {
         if self.home.is_none() {
             return Some(NO_DIRECTORY.to_owned());
         }
-        self.known.read().get(server)?.fault.clone()
+        let known = self.known.read();
+        known.get(server)?.fault.as_ref().map(Fault::to_string)
     }
 
     /// As [`Pins::fault`], if tools are held back because of it.
@@ -177,12 +181,61 @@ impl Pins {
         self.fault(server).filter(|_| is_holding)
     }
 
-    /// As [`Pins::holding_fault`], if a file on this machine is the cause.
+    /// As [`Pins::holding_fault`], if it stays until a person acts.
     #[must_use]
     pub(crate) fn damage(&self, server: &ServerName) -> Option<String> {
-        let home = self.home.as_ref()?;
-        let fault = || self.holding_fault(server);
-        home.shared().is_none().then(fault).flatten()
+        let is_shared = self.home.as_ref()?.shared().is_some();
+        let stays = |fault: &Fault| fault.is_loss() || !is_shared && !fault.is_passing();
+        let is_lasting = {
+            let known = self.known.read();
+            known.get(server)?.fault.as_ref().is_some_and(stays)
+        };
+        self.holding_fault(server).filter(|_| is_lasting)
+    }
+
+    /// The reason why a server's pins are not known for the moment.
+    #[must_use]
+    pub(crate) fn passing_fault(&self, server: &ServerName) -> Option<String> {
+        let known = self.known.read();
+        let fault = known.get(server)?.fault.as_ref();
+        fault
+            .filter(|fault| fault.is_passing())
+            .map(Fault::to_string)
+    }
+
+    /// Everything that keeps the records of a server from being used, each with its file. Blocks on the disk.
+    #[must_use]
+    pub(crate) fn faults(&self, key: &Key) -> Vec<String> {
+        let view = self.home.as_ref().map(PinHome::view);
+        let Some(Ok(view)) = view else {
+            return Vec::new();
+        };
+        let mut faults = view.store(key).faults::<Pending>();
+        let known = self.known.read();
+        let known = known.get(&key.server).and_then(|known| known.fault.clone());
+        faults.extend(known);
+        let mut texts: Vec<String> = faults.iter().map(Fault::to_string).collect();
+        let mut seen = BTreeSet::new();
+        texts.retain(|text| seen.insert(text.clone()));
+        texts
+    }
+
+    /// Puts a record in the place of those of a server that cannot be used, under which everything of it waits for a person.
+    ///
+    /// # Errors
+    /// When the records could not be opened for the moment, or cannot be replaced.
+    pub(crate) fn renew(&self, key: &Key, program: &str) -> io::Result<()> {
+        let Some(home) = &self.home else {
+            return Err(io::Error::other(NO_DIRECTORY));
+        };
+        let record = home.edit(key, |store| {
+            renew(store, program)?;
+            store.read()
+        })?;
+        let record = record.unwrap_or_default();
+        let known = Known::of(&record, Pending::default(), self.trust(&key.server), None);
+        self.known.write().insert(key.server.clone(), known);
+        Ok(())
     }
 
     /// Whether a server was read, and has no record: its list says nothing of what was approved or rejected, nor by which name.
@@ -209,26 +262,33 @@ impl Pins {
         let known = known.get(server);
         Pending {
             is_quarantined: Known::is_held_whole(known, trust),
+            is_lost: known.is_some_and(|known| known.is_lost),
             ..known.map(|known| known.pending.clone()).unwrap_or_default()
         }
     }
 
     /// Whether a person's decision about a server is missing, without which agents do not get all of it. Pins that were not read yet
-    /// are read, and not kept. Under `Trust::Report` nothing waits but a record that cannot be read.
+    /// are read, and not kept. Under `Trust::Report` nothing waits but a record that cannot be read, or is lost.
     #[must_use]
     pub(crate) fn waits(&self, key: &Key) -> bool {
         let trust = self.trust(&key.server);
         let is_damaged = self.damage(&key.server).is_some();
-        if trust == Trust::Report || is_damaged {
-            return is_damaged;
+        if is_damaged {
+            return true;
         }
         let is_waiting = |known: &Known| {
+            if Known::trust(Some(known), trust) == Trust::Report {
+                return false;
+            }
             let is_unstarted = trust == Trust::Unstarted && !known.may_start;
             let is_held = known.is_quarantined && !known.pending.is_rejected();
             is_unstarted || is_held || known.pending.waits()
         };
         if let Some(known) = self.known.read().get(&key.server) {
             return is_waiting(known);
+        }
+        if trust == Trust::Report {
+            return false;
         }
         let Some(Ok(view)) = self.home.as_ref().map(PinHome::view) else {
             return true;
@@ -251,9 +311,12 @@ impl Pins {
         required.get(server).copied().unwrap_or_default()
     }
 
-    /// Reads the pins of these servers again if a process has written some. Returns whether any of them is another now.
+    /// Reads the pins of these servers again if a process has written some, or some could not be opened. Returns whether any of them is another now.
     pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        *self.seen.read() != self.home.as_ref().map(PinHome::seen) && self.load(keys)
+        let is_passing = |known: &Known| known.fault.as_ref().is_some_and(Fault::is_passing);
+        let is_to_repeat = || self.known.read().values().any(is_passing);
+        let is_other = *self.seen.read() != self.home.as_ref().map(PinHome::seen);
+        (is_other || is_to_repeat()) && self.load(keys)
     }
 
     /// Reads the pins of these servers and forgets all others. Returns whether any of them is another now.
@@ -277,17 +340,21 @@ impl Pins {
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
                 Trust::Report if !before.as_ref().is_some_and(Known::is_unknown) => {
-                    store.rejections().map(|rejections| {
-                        let Rejections {
-                            rejected,
-                            rejected_entries,
-                        } = rejections?;
-                        Some(Record {
-                            rejected,
-                            rejected_entries,
-                            ..Record::default()
-                        })
-                    })
+                    match store.rejections() {
+                        Ok(Some(rejections)) if rejections.lost => store.read(),
+                        rejections => rejections.map(|rejections| {
+                            let Rejections {
+                                rejected,
+                                rejected_entries,
+                                ..
+                            } = rejections?;
+                            Some(Record {
+                                rejected,
+                                rejected_entries,
+                                ..Record::default()
+                            })
+                        }),
+                    }
                 }
                 _ => store.read(),
             };
@@ -320,21 +387,20 @@ impl Pins {
         let mut known = self.known.write();
         let before = known.len();
         for key in keys {
-            let unknown = || Known::unknown(error.to_string());
+            let unknown = || Known::unknown(Fault::of(error));
             known.entry(key.server.clone()).or_insert_with(unknown);
         }
         known.len() > before
     }
 
-    /// The servers that could not be compared with the store, once it answers. They are to be listed again.
+    /// The servers that could not be compared, once the store answers, or after a while. They are to be listed again.
     pub(crate) fn take_uncompared(&self) -> BTreeSet<ServerName> {
-        let Some(shared) = self.home.as_ref().and_then(PinHome::shared) else {
-            return BTreeSet::new();
-        };
+        let shared = self.home.as_ref().and_then(PinHome::shared);
+        let is_away = || shared.is_some_and(|shared| shared.fault().is_some());
         let mut uncompared = self.uncompared.lock();
         let (servers, last) = &mut *uncompared;
         let is_early = last.is_some_and(|last| last.elapsed() < AGAIN);
-        if servers.is_empty() || is_early || shared.fault().is_some() {
+        if servers.is_empty() || is_early || is_away() {
             return BTreeSet::new();
         }
         *last = Some(Instant::now());
@@ -357,17 +423,25 @@ impl Pins {
         };
         let listed = Listed::of(now);
         let compared = home.edit(key, |store| compare(store, program, &listed, trust));
+        let is_to_repeat = |error: &io::Error| {
+            let fault = Fault::of(error);
+            fault.is_passing() || home.shared().is_some() && !fault.is_loss()
+        };
         let known = match &compared {
             Ok(compared) => {
                 compared.report(&key.server);
                 Known::of(&compared.record, compared.pending.clone(), trust, None)
             }
-            Err(error) if home.shared().is_some() => {
+            Err(error) if is_to_repeat(error) => {
                 self.uncompared.lock().0.insert(key.server.clone());
                 let mut all = self.known.write();
                 // The known decisions are by the hashes of definitions, so a definition that is not known is held.
                 let known = all.entry(key.server.clone()).or_default();
-                known.fault = Some(error.to_string());
+                known.fault = Some(Fault::of(error));
+                if known.is_unrecorded {
+                    known.rejected = None;
+                    known.rejected_entries = None;
+                }
                 return compared.map(|_| false);
             }
             Err(error) => {
@@ -375,8 +449,10 @@ impl Pins {
                 let store = view.store(key);
                 let mut known = Known::kept(&store, store.read(), trust);
                 if known.is_unrecorded {
-                    let inherited = store.of_program(program).map(inherited);
-                    let inherited = inherited.ok().map(|it| (it.rejected, it.rejected_entries));
+                    let others = store.of_program(program);
+                    let others = others.and_then(|others| others.collect::<io::Result<Vec<_>>>());
+                    let inherited = others.map(inherited).ok();
+                    let inherited = inherited.map(|it| (it.rejected, it.rejected_entries));
                     (known.rejected, known.rejected_entries) = inherited.unzip();
                 }
                 let before = self.known.read();
@@ -384,7 +460,7 @@ impl Pins {
                 Known {
                     pending: before.map(|it| it.pending.clone()).unwrap_or_default(),
                     has_free_instructions: false,
-                    fault: Some(error.to_string()),
+                    fault: Some(Fault::of(error)),
                     ..known
                 }
             }

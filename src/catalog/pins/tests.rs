@@ -199,7 +199,7 @@ fn a_record_that_cannot_be_read_frees_nothing_that_was_rejected() {
     let pins = pins(directory.path(), Trust::Report);
     note(&pins, &key(), &tools);
     assert!(held(&pins, &tools).is_empty());
-    // A lost one leaves what waits, with the rejections.
+    // Nor does one that is gone, until a person has decided.
     let second = listed(&[("read", "Sends."), ("add", "Adds.")]);
     note(&pins, &key(), &second);
     pins.decide(&key(), &pins.pending(&key().server), false)
@@ -207,11 +207,25 @@ fn a_record_that_cannot_be_read_frees_nothing_that_was_rejected() {
     fs::remove_file(&path).unwrap();
     let pins = self::pins(directory.path(), Trust::Report);
     pins.load([key()].iter());
-    assert!(pins.is_unrecorded(&key().server));
-    assert_eq!(held(&pins, &second), ["read"]);
+    assert!(pins.note(&key(), "program", &second).is_err());
+    assert_eq!(held(&pins, &second), ["read", "add"]);
+    assert!(pins.damage(&key().server).is_some() && pins.waits(&key()));
+    pins.renew(&key(), "program").unwrap();
+    assert!(pins.damage(&key().server).is_none() && pins.waits(&key()));
     note(&pins, &key(), &second);
-    assert!(!pins.is_unrecorded(&key().server));
-    assert_eq!(held(&pins, &second), ["read"]);
+    assert_eq!(held(&pins, &second), ["read", "add"]);
+    let mut seen = pins.pending(&key().server);
+    assert!(seen.is_lost && seen.tools["read"].is_rejected && !seen.tools["add"].is_rejected);
+    let pins = self::pins(directory.path(), Trust::Report);
+    pins.load([key()].iter());
+    assert_eq!(held(&pins, &second), ["read", "add"]);
+    seen.tools.remove("read");
+    assert_eq!(approve(&pins, &key(), &seen), 1);
+    for _ in 0..2 {
+        assert_eq!(held(&pins, &second), ["read"]);
+        assert!(!pins.pending(&key().server).is_lost && !pins.waits(&key()));
+        pins.load([key()].iter());
+    }
 }
 
 #[cfg(unix)]
@@ -248,18 +262,66 @@ fn a_rejection_counts_in_whichever_record_it_is() {
         shared.file_stem().unwrap().to_string_lossy()
     ));
     let pending = own.with_extension("pending.json");
-    for lost in [&shared, &own] {
-        let text = fs::read(lost).unwrap();
-        let waiting = fs::read(&pending).unwrap();
+    let elsewhere = Key {
+        configuration: "abc-elsewhere".to_owned(),
+        ..key()
+    };
+    for (lost, place) in [
+        (&own, &of_place),
+        (&shared, &of_place),
+        (&shared, &elsewhere),
+    ] {
+        let texts: Vec<_> = [&shared, &own, &pending]
+            .map(|it| (it, fs::read(it).unwrap()))
+            .into();
         fs::remove_file(lost).unwrap();
         fs::remove_file(&pending).unwrap();
         let pins = pins(directory.path(), Trust::Report);
-        pins.load([of_place.clone()].iter());
+        pins.load([place.clone()].iter());
         assert_eq!(held(&pins, &second), ["read"]);
-        note(&pins, &of_place, &second);
+        if lost == &shared {
+            assert!(pins.note(place, "program", &second).is_err());
+            assert_eq!(held(&pins, &second), ["read"]);
+            pins.renew(place, "program").unwrap();
+        }
+        note(&pins, place, &second);
         assert_eq!(held(&pins, &second), ["read"]);
-        fs::write(lost, text).unwrap();
-        fs::write(&pending, waiting).unwrap();
+        assert!(pins.pending(&key().server).tools["read"].is_rejected);
+        for (path, text) in texts {
+            fs::write(path, text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn what_is_damaged_in_another_directory_is_made_again_with_the_rest() {
+    let directory = tempfile::tempdir().unwrap();
+    let of = |place: &str| Key {
+        configuration: format!("abc-{place}"),
+        ..key()
+    };
+    let tools = listed(&[("read", "Reads.")]);
+    let noticing = pins(directory.path(), Trust::Pin);
+    note(&noticing, &of("one"), &tools);
+    note(&noticing, &of("two"), &tools);
+    let files = fs::read_dir(directory.path().join("v2")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let files: Vec<_> = files.filter(|it| it.extension().is_some()).collect();
+    assert_eq!(files.len(), 4, "{files:?}");
+    for file in &files {
+        fs::write(file, "{").unwrap();
+    }
+    let pins = pins(directory.path(), Trust::Pin);
+    pins.load([of("one")].iter());
+    assert_eq!(pins.faults(&of("one")).len(), 4);
+    pins.renew(&of("one"), "program").unwrap();
+    assert_eq!(pins.faults(&of("one")), Vec::<String>::new());
+    for place in ["one", "two"] {
+        pins.load([of(place)].iter());
+        note(&pins, &of(place), &tools);
+        assert_eq!(held(&pins, &tools), ["read"]);
+        approve(&pins, &of(place), &pins.pending(&key().server));
+        assert!(held(&pins, &tools).is_empty());
     }
 }
 
