@@ -503,7 +503,11 @@ impl Journal {
                 let after = of_run(&file.after).unwrap_or_default();
                 let (text, _) = without(&before, &after, &current, syntax, &steps);
                 if let Some(text) = text.filter(|text| !steps.is_empty() && *text != current) {
-                    put(&file.path, &text)?;
+                    // A file that the run made goes with the last of it.
+                    match file.before.is_none() && text.trim().is_empty() {
+                        true => take_out(&file.path)?,
+                        false => put(&file.path, &text)?,
+                    }
                     changed.push(file.path.clone());
                 }
             }

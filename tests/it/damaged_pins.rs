@@ -128,7 +128,11 @@ fn a_damaged_record_holds_all_tools_after_a_listing_and_a_person_learns_what_to_
 fn decides(setup: &Setup, arguments: &[&str]) {
     let terminal = Terminal::run(&setup.command(arguments)).unwrap();
     let asked = terminal.shows("[y/N]");
-    terminal.types(if asked.contains("You rejected") { "n" } else { "y" });
+    terminal.types(if asked.contains("You rejected") {
+        "n"
+    } else {
+        "y"
+    });
     terminal.shows("[exit ");
 }
 

@@ -107,6 +107,7 @@ impl Known {
 
     /// Whether nothing but approved tools of a server may reach a client.
     pub(super) fn is_held_whole(known: Option<&Self>, trust: Trust) -> bool {
+        let trust = Self::trust(known, trust);
         // After a change of `trust`, the pins may not have been read again yet.
         let is_unapproved = trust.is_quarantine() && !known.is_some_and(|it| it.is_whole);
         trust != Trust::Report && (is_unapproved || known.is_some_and(|it| it.is_quarantined))

@@ -543,7 +543,7 @@ fn unasked(settings: &[(RuleFile<'_>, Node)], survey: &Survey, rules: &mut Vec<R
         .iter()
         .filter(|found| found.is_mcpzip && found.location.client == Client::ClaudeCode);
     let names: Vec<&str> = own.map(|found| found.name.as_str()).chain([NAME]).collect();
-    for (file, node) in settings.iter().filter(|(_, node)| asks_never(node)) {
+    for (file, _) in settings.iter().filter(|(_, node)| asks_never(node)) {
         let counts =
             |other: &RuleFile<'_>| other.project.is_none() || other.project == file.project;
         let permitted = settings.iter().filter(|(other, _)| counts(other));
