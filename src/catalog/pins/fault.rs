@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// Why a record cannot be used.
+/// The reason why a record cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     text: String,

@@ -345,7 +345,7 @@ fn pins_are_read_while_others_are_written() {
     let (done, ended) = std::sync::mpsc::channel();
     for is_writer in [true, true, false, false] {
         let (pins, tools, done) = (pins.clone(), tools.clone(), done.clone());
-        std::thread::spawn(move || {
+        crate::shutdown::spawn_thread("pins", move || {
             for _ in 0..if is_writer { 200 } else { 200_000 } {
                 match is_writer {
                     true => note(&pins, &key(), &tools),
@@ -353,7 +353,8 @@ fn pins_are_read_while_others_are_written() {
                 }
             }
             done.send(()).unwrap();
-        });
+        })
+        .unwrap();
     }
     for _ in 0..4 {
         let limit = std::time::Duration::from_secs(60);
