@@ -25,10 +25,6 @@ use crate::tool::ServerName;
 /// Time limit for listing a server that was not listed before.
 const LIST_LIMIT: Duration = Duration::from_secs(30);
 
-/// How a person repairs a record that cannot be read. Which tools they have rejected is not to be guessed.
-const DAMAGED: &str = "Make that file readable and writable, put it back from a backup, or remove it: then the tools count as seen \
-    for the first time, and what you rejected is forgotten";
-
 #[derive(Debug, Args)]
 #[command(override_usage = "mcpzip approve [OPTIONS] [SERVER] [TOOLS]...
        mcpzip approve [OPTIONS] --all")]
@@ -85,7 +81,13 @@ fn list(is_approval: bool, app: &App, output: &Output) {
     for server in config.servers.keys() {
         let pending = inventory.pending(server);
         let what = if let Some(reason) = inventory.damage(server) {
-            let reason = format!("{}. {DAMAGED}", config.masker.mask(&reason));
+            let advice = repair(server);
+            let reason = format!("{}. {advice}", config.masker.mask(&reason));
+            shown.push(
+                json!({ "server": server.as_str(), "change": "unreadable", "reason": reason }),
+            );
+            printable(&reason)
+        } else if let Some(reason) = inventory.passing_fault(server) {
             shown.push(
                 json!({ "server": server.as_str(), "change": "unreadable", "reason": reason }),
             );
@@ -100,7 +102,11 @@ fn list(is_approval: bool, app: &App, output: &Output) {
             continue;
         } else {
             shown.extend(json_of(server, &pending, &neighbours));
-            crate::proxy::counted(counted(&pending), "difference")
+            let count = crate::proxy::counted(counted(&pending), "difference");
+            match pending.is_lost {
+                true => format!("{count}; its earlier record is lost, and everything of it waits"),
+                false => count,
+            }
         };
         rows.push((server, what));
     }
@@ -150,6 +156,14 @@ pub(super) async fn run(
     };
     let (mut added, mut all, mut unreached) = (Vec::new(), Vec::new(), Vec::new());
     for server in servers {
+        match renewed(&server, app, output).await {
+            // The others can be decided on.
+            Err(exit) if selection.all => {
+                unreached.push(exit);
+                continue;
+            }
+            renewed => renewed?,
+        }
         if proxy.inventory.is_unstarted(&server) {
             if output.is_json() {
                 added.extend(added_json(&server, &config));
@@ -210,6 +224,11 @@ pub(super) async fn run(
         return Ok(());
     }
     for ((server, pending), digest) in all.iter().zip(&digests) {
+        if pending.is_lost {
+            output.note(&format!(
+                "the earlier record of `{server}` is lost, so what you approved or rejected before is not known: everything of it waits for you"
+            ));
+        }
         show(server, pending, &neighbours, &config, output);
         output.line(faint(format!("digest: {digest}")));
     }
@@ -287,8 +306,11 @@ fn split_rejected(all: &mut Vec<(ServerName, Pending)>) -> Vec<(ServerName, Pend
         before.instructions = None;
         pending.tools.retain(|_, change| !change.is_rejected);
         pending.entries.retain(|_, change| !change.is_rejected);
-        // They are approved together with the last of everything else.
-        pending.features = None;
+        // They are approved together with the last of everything else, unless that is the end of a lost record.
+        match pending.is_lost {
+            true => before.features = None,
+            false => pending.features = None,
+        }
         rejected.push((server.clone(), before));
     }
     all.retain(|(_, pending)| counted(pending) > 0);
@@ -304,6 +326,61 @@ async fn shows_rejected(rejected: &[(ServerName, Pending)]) -> Result<bool, Exit
     let names = names.collect::<Vec<_>>().join(", ");
     let question = format!("You rejected {names} before. Show this to agents now?");
     confirmed(&question).await
+}
+
+/// How a person repairs the record of a server.
+fn repair(server: &ServerName) -> String {
+    format!(
+        "Make that file readable and writable, or put it back from a backup; otherwise `mcpzip approve {server}` at a terminal replaces it, \
+         and you decide again on each tool"
+    )
+}
+
+/// Replaces the record of a server that cannot be used, if the person confirms. Their rejections cannot be guessed, so everything
+/// of the server waits then.
+async fn renewed(server: &ServerName, app: &App, output: &Output) -> Result<(), Exit> {
+    let inventory = &app.proxy().inventory;
+    let config = app.proxy().unscoped().config();
+    let shown = |reason: String| printable(&config.masker.mask(&reason));
+    if let Some(reason) = inventory.passing_fault(server) {
+        let reason = shown(reason);
+        return Err(Exit::unavailable(format!(
+            "it cannot be checked now which tools of `{server}` were approved or rejected: {reason}. Run this again later"
+        )));
+    }
+    let Some(reason) = inventory.damage(server) else {
+        return Ok(());
+    };
+    let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    if output.is_json() || !is_terminal {
+        let reason = shown(reason);
+        return Err(Exit::failed(format!(
+            "of `{server}`, {reason}. {}",
+            repair(server)
+        )));
+    }
+    output.line(format!(
+        "{}: it is not known which tools you approved or rejected:",
+        strong(server)
+    ));
+    for fault in inventory.record_faults(server) {
+        output.line(format!("  {}", shown(fault)));
+    }
+    output.line(
+        "A file from a backup can be put in its place instead. Without one, all tools of the server wait, and you decide again on each.",
+    );
+    if !confirmed(
+        "Put a new record in its place? The old files stay, with `.damaged` after their names.",
+    )
+    .await?
+    {
+        return Err(Exit::failed(
+            "nothing was replaced, and the tools stay held back",
+        ));
+    }
+    inventory.renew_record(server)?;
+    inventory.list(Some(server), LIST_LIMIT).await;
+    Ok(())
 }
 
 /// Shows the entry of a server that an agent has added, and asks whether it may be started.
@@ -415,11 +492,6 @@ async fn pending_of(
     app: &App,
 ) -> Result<Pending, Exit> {
     let inventory = &app.proxy().inventory;
-    if let Some(reason) = inventory.damage(server) {
-        let masker = &app.proxy().unscoped().config().masker;
-        let reason = masker.mask(&reason).into_owned();
-        return Err(Exit::failed(format!("of `{server}`, {reason}. {DAMAGED}")));
-    }
     let mut pending = inventory.pending(server);
     let config = app.proxy().unscoped().config();
     let is_disabled = config

@@ -44,7 +44,8 @@ impl OwnOption {
         let words: Vec<String> = value.collect();
         let separator = if words.is_empty() { "" } else { " " };
         format!(
-            "`--{flag}` is an option of mcpzip; put the tool's own after `--`: `mcpzip call {tool} -- --{flag}{separator}{}`",
+            "`--{flag}` is an option of mcpzip; put the tool's own after `--`: `mcpzip call {} -- --{flag}{separator}{}`",
+            shell_word(tool),
             words.join(" ")
         )
     }
@@ -303,7 +304,8 @@ async fn unrecorded(
         // The server and its tool as two words.
         Some(text) if !tool.contains(SEPARATOR) && is_name(text) => {
             return Err(Exit::bad_usage(format!(
-                "a tool's name is one word: `mcpzip call {tool}{SEPARATOR}{text}`"
+                "a tool's name is one word: `mcpzip call {}`",
+                shell_word(&format!("{tool}{SEPARATOR}{text}"))
             ))
             .into());
         }
@@ -589,8 +591,9 @@ fn takes_nothing(tool: &str, given: &[Given]) -> Exit {
     let names = given.iter().map(|(name, _)| format!("`--{name}`"));
     let names: Vec<String> = names.collect();
     Exit::bad_usage(format!(
-        "`{tool}` takes no parameters, so {} cannot be given to it: `mcpzip call {tool}` calls it. Arguments in JSON are sent as they are",
-        names.join(", ")
+        "`{tool}` takes no parameters, so {} cannot be given to it: `mcpzip call {}` calls it. Arguments in JSON are sent as they are",
+        names.join(", "),
+        shell_word(tool)
     ))
 }
 

@@ -11,6 +11,7 @@ use super::setup::{Machine, below_home};
 use crate::clients::{Choice, SecretsPlan, Twin};
 use crate::config::{command_with_options, secrets_file};
 use crate::proxy::counted;
+use crate::text::shell_word;
 
 /// The command that moves literal secrets of the configuration.
 const LATER: &str = "mcpzip config extract-secrets";
@@ -123,7 +124,7 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
         notes.push(format!(
             "{}: `--merge {}` makes them one server{loss}",
             sentence(twin),
-            twin.server
+            shell_word(&twin.server)
         ));
     }
     if literal_count(plan).is_some() {

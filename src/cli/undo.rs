@@ -152,6 +152,13 @@ pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
     begun.map(sentence).collect()
 }
 
+/// The runs whose records cannot be read, with the reasons.
+pub(super) fn damaged(machine: &Machine) -> Vec<(String, String)> {
+    let runs = machine.journal().list().into_iter();
+    runs.filter_map(|run| Some((run.id, run.problem?)))
+        .collect()
+}
+
 /// The servers that were kept in mcpzip's configuration.
 fn kept_servers(restored: &[(PathBuf, Restored)], machine: &Machine) -> BTreeSet<String> {
     let ours = restored
@@ -181,7 +188,10 @@ fn next(arguments: &Arguments, machine: &Machine) -> Result<Summary, Exit> {
         None => JournalError::Nothing,
     };
     let newest = runs.into_iter().max_by(|one, other| one.id.cmp(&other.id));
-    newest.ok_or_else(|| anyhow::Error::from(absent()).into())
+    let newest = newest.ok_or_else(|| anyhow::Error::from(absent()))?;
+    let journal = machine.journal();
+    journal.check(&newest.id).map_err(anyhow::Error::from)?;
+    Ok(newest)
 }
 
 fn backups(machine: &Machine, id: &str) -> String {
@@ -208,8 +218,12 @@ fn list(machine: &Machine, output: &Output) {
             RunState::Begun => bad("was interrupted; `mcpzip undo` reverts its changes"),
             RunState::Done => good("done"),
             RunState::Undone => faint("undone"),
+            RunState::Damaged => bad("its record cannot be read"),
         };
         output.line(format!("{}  {}  {state}", strong(&run.id), run.command));
+        if let Some(problem) = &run.problem {
+            output.line(faint(format!("  {}", printable(problem))));
+        }
         run.files
             .iter()
             .map(|file| below_home(file, &machine.around.home))

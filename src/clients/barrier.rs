@@ -5,8 +5,9 @@ use std::path::Path;
 
 use super::cache::FileCache;
 use super::rules::{
-    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_claude_code,
-    is_hidden_at_cursor, is_hidden_at_opencode, refused_access, zed_permits,
+    SERVER_LISTS, gemini_switches, is_disabled_at_gemini, is_hidden_at_continue,
+    is_hidden_at_cursor, is_hidden_at_gemini, is_hidden_at_opencode, refusal_of_claude_code,
+    refused_access, zed_permits,
 };
 use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed,
@@ -48,14 +49,7 @@ pub(crate) fn barrier(
     match client {
         Client::ClaudeCode => fixed::blocked(&own, around, &cache, Some(&allowed::file(around)))
             .map(|reason| format!("mcpzip {reason}; it has to permit `{}`", own.name))
-            .or_else(|| {
-                let managed = around.managed_settings().into_iter();
-                let mut files = [allowed::file(around)].into_iter().chain(managed);
-                files.find_map(|path| {
-                    let rule = is_hidden_at_claude_code(&cache.json(&path)?, &own.name)?;
-                    Some(denied(&rule, &path))
-                })
-            }),
+            .or_else(|| refusal_of_claude_code(&own.name, around, &cache)),
         Client::Codex => fixed::blocked(&own, around, &cache, None).map(|reason| format!("mcpzip {reason}")),
         Client::Cursor => {
             around.cursor_permissions().into_iter().find_map(|path| {
@@ -78,6 +72,10 @@ pub(crate) fn barrier(
                 .into_iter()
                 .chain(system)
                 .find_map(|(path, node)| gemini(&own.name, path, &node, path == location.path))
+                .or_else(|| {
+                    let (path, rule) = is_hidden_at_gemini(&own.name, around, &cache)?;
+                    Some(withheld(&rule, &path))
+                })
         }
         Client::CopilotCli => {
             let path = location.path.with_file_name("settings.json");
@@ -92,12 +90,15 @@ pub(crate) fn barrier(
             })
         }
         Client::OpenCode => {
-            let pattern = is_hidden_at_opencode(settings?, &own.name)?;
+            let pattern = is_hidden_at_opencode(&own.name, survey, around, &cache)?;
             Some(format!(
-                "`{pattern}` in {} keeps the tools of mcpzip from being used, too; a later `\"{}_*\": \"allow\"` permits them",
-                location.path.display(),
+                "{pattern} keeps the tools of mcpzip from being used, too; a later `\"{}_*\": \"allow\"` permits them",
                 own.name
             ))
+        }
+        Client::Continue => {
+            let (path, rule) = is_hidden_at_continue(&own.name, around, &cache)?;
+            Some(withheld(&rule, &path))
         }
         Client::VsCode => {
             let path = location.path.with_file_name("settings.json");
@@ -120,11 +121,18 @@ pub(crate) fn barrier(
         | Client::Windsurf
         | Client::Cline
         | Client::Roo
-        | Client::Continue
         | Client::Goose
         | Client::Kiro
         | Client::LmStudio => None,
     }
+}
+
+/// A rule in a file of its own that is about mcpzip, too.
+fn withheld(rule: &str, path: &Path) -> String {
+    format!(
+        "{} has `{rule}`, which keeps the tools of mcpzip from being used, too; name the servers in its place",
+        path.display()
+    )
 }
 
 /// A denial in a file of permissions that is about mcpzip, too.

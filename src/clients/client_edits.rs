@@ -22,9 +22,10 @@ pub(super) fn client_edits(
 ) -> Result<Vec<Edit>, PlanError> {
     let mut locations: Vec<ConfigLocation> = Vec::new();
     for found in moving {
-        // A profile gets its own entry; the entry in the user's file serves everything else.
+        // A profile gets its own entry; the entry in the user's file serves everything else, and the files that are merged with it.
+        let is_merged = found.location.client == Client::OpenCode;
         let user = Some(found.location.client.user_location(around))
-            .filter(|_| found.scope() != Scope::User);
+            .filter(|_| found.scope() != Scope::User || is_merged);
         for location in user.into_iter().chain([found.location.clone()]) {
             if !locations.contains(&location) {
                 locations.push(location);
@@ -39,7 +40,7 @@ pub(super) fn client_edits(
         own.collect::<Vec<_>>()
     };
     for location in locations.iter().filter(|location| {
-        is_touched(location, survey, moving)
+        is_touched(location, survey, around, moving)
             || location.client == Client::ClaudeCode
             || !own_at(location).is_empty()
     }) {
@@ -68,7 +69,7 @@ pub(super) fn client_edits(
                 .filter(|found| found.location == **location)
                 .map(|found| found.name.as_str())
                 .collect();
-            let needs_entry = needs_entry(location, survey);
+            let needs_entry = needs_entry(location, survey, around);
             let (paths, own) =
                 leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
             for own in own_at(location) {
@@ -122,13 +123,25 @@ fn of_files(edits: Vec<Edit>) -> Result<Vec<Edit>, PlanError> {
     Ok(files)
 }
 
-fn is_touched(location: &ConfigLocation, survey: &Survey, moving: &[&Found]) -> bool {
-    needs_entry(location, survey) || moving.iter().any(|found| found.location == *location)
+fn is_touched(
+    location: &ConfigLocation,
+    survey: &Survey,
+    around: &Surroundings,
+    moving: &[&Found],
+) -> bool {
+    needs_entry(location, survey, around) || moving.iter().any(|found| found.location == *location)
 }
 
-fn needs_entry(location: &ConfigLocation, survey: &Survey) -> bool {
-    let is_connected = |found: &Found| found.location == *location && found.is_mcpzip;
-    location.scope == Scope::User && !survey.found.iter().any(is_connected)
+fn needs_entry(location: &ConfigLocation, survey: &Survey, around: &Surroundings) -> bool {
+    // opencode merges the user's files, so that one entry is enough.
+    let is_merged = location.client == Client::OpenCode;
+    let is_connected = |found: &Found| {
+        let is_there =
+            is_merged && found.location.client == location.client && found.scope() == Scope::User;
+        found.is_mcpzip && (found.location == *location || is_there)
+    };
+    let is_own = || !is_merged || location.path == location.client.user_location(around).path;
+    location.scope == Scope::User && is_own() && !survey.found.iter().any(is_connected)
 }
 
 /// Removes servers and adds our entry. Returns the changed values, and the entry's name.

@@ -8,6 +8,7 @@ use super::diff::unified_diff;
 use super::{Client, ConfigLocation, Node, Syntax, Text, TextError, secrets};
 use crate::config::without_tokens;
 use crate::secret::{MASK, Masker};
+use crate::text::shell_word;
 
 /// A file before and after a change.
 #[derive(Debug, Clone)]
@@ -75,7 +76,8 @@ pub(crate) enum PlanError {
     Secrets(Box<crate::config::Error>),
     /// A secret of a merged server would also reach another server.
     #[error(
-        "the secret of `{server}` cannot become the value of `${{{variable}}}`, because `{other}` refers to it, too, and would get it: run this without `--merge {server}`"
+        "the secret of `{server}` cannot become the value of `${{{variable}}}`, because `{other}` refers to it, too, and would get it: run this without `--merge {}`",
+        shell_word(server)
     )]
     SharedVariable {
         variable: String,

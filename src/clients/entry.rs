@@ -2,11 +2,9 @@
 
 use std::path::Path;
 
+pub(super) use super::location::NAME;
 use super::{Client, ConfigLocation, Entry, Node, Syntax, Target, Text, TextError};
 use crate::config::Environment;
-
-/// The default name of the entry.
-pub(super) const NAME: &str = "mcpzip";
 
 /// The tools by which clients reach those of all servers. Beyond them there is `execute_read_tool`, which a client can do without.
 pub(super) const META_TOOLS: [&str; 3] = ["search_tools", "describe_tool", "execute_tool"];

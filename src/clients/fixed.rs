@@ -166,7 +166,7 @@ pub(super) fn blocked(
         return required(found, around, cache).map(Unmovable::NotRequired);
     }
     if found.location.client == Client::VsCode {
-        let profiles = Client::VsCode.profile_places(around);
+        let profiles = Client::VsCode.other_places(around);
         let path = found.location.path.with_file_name("settings.json");
         let settings = cache
             .json(&path)

@@ -61,13 +61,20 @@ pub(crate) enum JournalError {
     Nothing,
     /// A record is damaged.
     #[error(
-        "the record `{path}` cannot be read: {problem}; the backups of the files are next to it"
+        "the record of the run {id} cannot be read: {path}: {problem}. Next to it are {kept}; `.before` is a file as it was before the run. Put \
+         back by hand what you want to have back, and remove the directory {}: then the run is forgotten. `mcpzip undo --list` shows the \
+         other runs, which `mcpzip undo RUN` reverts",
+        path.parent().unwrap_or(path).display()
     )]
     Record {
+        /// The run.
+        id: String,
         /// The record.
         path: PathBuf,
         /// The fault.
         problem: String,
+        /// The files next to it.
+        kept: String,
     },
 }
 
@@ -81,6 +88,8 @@ pub(crate) enum RunState {
     Done,
     /// It was undone.
     Undone,
+    /// Its record cannot be read. No record has this.
+    Damaged,
 }
 
 /// A run, for a list.
@@ -96,6 +105,9 @@ pub(crate) struct Summary {
     pub files: Vec<PathBuf>,
     /// The directory with the previous files.
     pub backups: PathBuf,
+    /// The reason why its record cannot be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// The effect of an undo on each of the files.
     #[serde(skip)]
     pub effects: Vec<Effect>,
@@ -358,27 +370,49 @@ impl Journal {
         found
     }
 
-    /// All runs, the newest first, without damaged records.
+    /// All runs, the newest first.
     #[must_use]
     pub(crate) fn list(&self) -> Vec<Summary> {
         let mut relied = BTreeSet::new();
         let summary = |id: String| {
-            let record = self.load(&id).ok()?;
+            let record = match self.load(&id) {
+                Ok(record) => record,
+                Err(error) => {
+                    return Summary {
+                        command: String::new(),
+                        state: RunState::Damaged,
+                        files: Vec::new(),
+                        backups: self.backups(&id),
+                        problem: Some(error.to_string()),
+                        effects: Vec::new(),
+                        id,
+                    };
+                }
+            };
             let files = record.files.iter();
             let effects = files.map(|file| file.effect(&relied)).collect();
             relied.extend(record.relied());
             let files = record.files.into_iter().map(|file| file.path).collect();
             let backups = self.backups(&id);
-            Some(Summary {
+            Summary {
                 id,
                 command: record.command,
                 state: record.state,
                 files,
                 backups,
+                problem: None,
                 effects,
-            })
+            }
         };
-        self.ids().into_iter().rev().filter_map(summary).collect()
+        self.ids().into_iter().rev().map(summary).collect()
+    }
+
+    /// Succeeds if the record of a run can be read.
+    ///
+    /// # Errors
+    /// When it cannot.
+    pub(crate) fn check(&self, id: &str) -> Result<(), JournalError> {
+        self.load(id).map(drop)
     }
 
     /// Undoes the run `id`, or the newest one that was not undone. Returns its name and the result for each file.
@@ -421,9 +455,64 @@ impl Journal {
             };
             restored.push((file.path.clone(), outcome));
         }
+        let relied = record.relied();
         record.state = RunState::Undone;
         self.save(&id, &record)?;
+        for path in self.release(relied)? {
+            if !restored.iter().any(|(known, _)| *known == path) {
+                restored.push((path, Restored::Part));
+            }
+        }
         Ok((id, restored))
+    }
+
+    /// Removes the servers `relied` of mcpzip that an earlier run has added, and whose undo has kept them for a later one, if no run relies on
+    /// them any more. Returns the changed files.
+    fn release(&self, relied: Vec<String>) -> Result<Vec<PathBuf>, JournalError> {
+        let mut changed = Vec::new();
+        let mut free: BTreeSet<String> = relied.into_iter().collect();
+        if free.is_empty() {
+            return Ok(changed);
+        }
+        let mut undone = Vec::new();
+        for id in self.ids() {
+            // A run whose record is damaged may rely on them.
+            let Ok(record) = self.load(&id) else {
+                return Ok(changed);
+            };
+            let needed = record.relied();
+            free.retain(|name| !needed.contains(name));
+            if record.state == RunState::Undone {
+                undone.push((id, record));
+            }
+        }
+        for (id, record) in undone {
+            for file in &record.files {
+                let added = file.steps.iter().filter(|step| {
+                    step.before.is_none() && step.path.len() == 2 && file.holds(step, &free)
+                });
+                let steps: Option<Vec<Step>> = added.map(StepRecord::read).collect();
+                let (Some(steps), Some(syntax)) = (steps, Syntax::named(&file.syntax)) else {
+                    continue;
+                };
+                let Ok(current) = text_of(&file.path) else {
+                    continue;
+                };
+                let of_run = |name: &String| text_of(&self.backups(&id).join(name)).ok();
+                let before = file.before.as_ref().and_then(of_run).unwrap_or_default();
+                let after = of_run(&file.after).unwrap_or_default();
+                let (text, _) = without(&before, &after, &current, syntax, &steps);
+                if let Some(text) = text.filter(|text| !steps.is_empty() && *text != current) {
+                    // A file that the run made goes with the last of it.
+                    match file.before.is_none() && text.trim().is_empty() {
+                        true => take_out(&file.path)?,
+                        false => put(&file.path, &text)?,
+                    }
+                    changed.push(file.path.clone());
+                }
+            }
+        }
+        Ok(changed)
     }
 
     fn restore(
@@ -469,10 +558,7 @@ impl Journal {
                 None => take_out(&file.path).map(|()| Restored::Removed),
             };
         }
-        let record = |problem: String| JournalError::Record {
-            path: directory.join(RECORD),
-            problem,
-        };
+        let record = |problem: String| self.damaged(id, problem);
         let syntax = Syntax::named(&file.syntax)
             .ok_or_else(|| record(format!("`{}` is not a syntax", file.syntax)))?;
         let steps: Option<Vec<Step>> = ours.into_iter().map(StepRecord::read).collect();
@@ -500,7 +586,7 @@ impl Journal {
 
     fn ids(&self) -> Vec<String> {
         let runs = entries_of(&self.directory).into_iter();
-        let runs = runs.filter(|run| run.join(RECORD).is_file());
+        let runs = runs.filter(|run| run.join(RECORD).symlink_metadata().is_ok());
         let mut ids: Vec<String> = runs
             .filter_map(|run| run.file_name()?.to_str().map(str::to_owned))
             .collect();
@@ -510,13 +596,33 @@ impl Journal {
 
     fn load(&self, id: &str) -> Result<Record, JournalError> {
         let path = self.directory.join(id).join(RECORD);
-        let text = text_of(&path).map_err(disk(&path))?;
+        let text = text_of(&path).map_err(|error| self.damaged(id, error.to_string()))?;
         let problem = match serde_json::from_str::<Record>(&text) {
             Ok(record) if record.version == VERSION => return Ok(record),
             Ok(record) => format!("it is of version {}", record.version),
             Err(error) => error.to_string(),
         };
-        Err(JournalError::Record { path, problem })
+        Err(self.damaged(id, problem))
+    }
+
+    /// The error of a record that cannot be read.
+    fn damaged(&self, id: &str, problem: String) -> JournalError {
+        let path = self.backups(id).join(RECORD);
+        let files = entries_of(&self.backups(id)).into_iter();
+        let files = files.filter(|file| *file != path);
+        let names = files.filter_map(|file| Some(file.file_name()?.to_string_lossy().into_owned()));
+        let mut names: Vec<String> = names.collect();
+        names.sort();
+        let kept = match names.is_empty() {
+            true => "no other files".to_owned(),
+            false => names.join(", "),
+        };
+        JournalError::Record {
+            id: id.to_owned(),
+            path,
+            problem,
+            kept,
+        }
     }
 
     fn save(&self, id: &str, record: &Record) -> Result<(), JournalError> {

@@ -3,8 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use super::listed::files;
-use super::{Client, Platform, Surroundings, Syntax};
+use super::{Client, Platform, Surroundings, Syntax, Text};
 use crate::config::env;
+
+/// The default name of the entry.
+pub(super) const NAME: &str = "mcpzip";
 
 /// The file of settings that are laid over those of Codex.
 const CODEX_OVERLAY: &str = "managed_config.toml";
@@ -132,7 +135,7 @@ impl Client {
                 Platform::Mac => home(".config/zed/settings.json"),
                 Platform::Linux => around.config().join("zed/settings.json"),
             },
-            Self::OpenCode => json_or_jsonc(&around.config().join("opencode"), "opencode"),
+            Self::OpenCode => own_file(opencode_files(&around.config().join("opencode"))),
             Self::Cline => around
                 .extension("saoudrizwan.claude-dev")
                 .join("cline_mcp_settings.json"),
@@ -158,18 +161,27 @@ impl Client {
         location
     }
 
-    /// The existing files of the user's profiles other than the default one, for clients with profiles.
-    pub(super) fn profile_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
-        if self != Self::VsCode {
-            return Vec::new();
-        }
-        let profiles = std::fs::read_dir(around.vs_code().join("profiles"));
-        let files = profiles.into_iter().flatten().flatten();
-        let mut files: Vec<PathBuf> = files
-            .map(|profile| profile.path().join("mcp.json"))
-            .filter(|path| path.is_file())
-            .collect();
-        files.sort();
+    /// The existing files of the user's servers other than [`Client::user_location`]: those of profiles, and those that the client merges.
+    pub(super) fn other_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
+        let files = match self {
+            Self::VsCode => {
+                let profiles = std::fs::read_dir(around.vs_code().join("profiles"));
+                let files = profiles.into_iter().flatten().flatten();
+                let mut files: Vec<PathBuf> = files
+                    .map(|profile| profile.path().join("mcp.json"))
+                    .filter(|path| path.is_file())
+                    .collect();
+                files.sort();
+                files
+            }
+            Self::OpenCode => {
+                let own = self.user_location(around).path;
+                let mut files = opencode_files(&around.config().join("opencode"));
+                files.retain(|path| *path != own && path.exists());
+                files
+            }
+            _ => Vec::new(),
+        };
         files
             .into_iter()
             .map(|path| self.location(Scope::User, path, None))
@@ -186,7 +198,7 @@ impl Client {
             Self::Codex => directory.join(".codex/config.toml"),
             Self::GeminiCli => directory.join(".gemini/settings.json"),
             Self::Zed => directory.join(".zed/settings.json"),
-            Self::OpenCode => json_or_jsonc(directory, "opencode"),
+            Self::OpenCode => own_file(opencode_files(directory).split_off(1)),
             Self::Roo => directory.join(".roo/mcp.json"),
             Self::Continue => directory.join(".continue/mcpServers/mcpzip.yaml"),
             Self::Kiro => directory.join(".kiro/settings/mcp.json"),
@@ -248,6 +260,13 @@ impl Client {
                 };
                 files.into_iter().filter_map(location).collect()
             }
+            // It merges both.
+            Self::OpenCode => {
+                let files = opencode_files(directory).split_off(1).into_iter();
+                let files = files.filter(|path| path.exists());
+                let of = |path| self.location(Scope::Project, path, Some(directory.clone()));
+                files.map(of).collect()
+            }
             Self::ClaudeDesktop
             | Self::Cursor
             | Self::VsCode
@@ -255,7 +274,6 @@ impl Client {
             | Self::Codex
             | Self::GeminiCli
             | Self::Zed
-            | Self::OpenCode
             | Self::Cline
             | Self::Roo
             | Self::Goose
@@ -459,15 +477,29 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
     }
 }
 
-/// The existing file of the two; the plain one if there is neither.
-fn json_or_jsonc(directory: &Path, stem: &str) -> PathBuf {
-    let (json, jsonc) = (
-        directory.join(format!("{stem}.json")),
-        directory.join(format!("{stem}.jsonc")),
-    );
-    if jsonc.is_file() && !json.is_file() {
-        jsonc
-    } else {
-        json
-    }
+/// The files that opencode merges in a directory, each over those before it. It reads the first in the user's directory alone.
+pub(super) fn opencode_files(directory: &Path) -> Vec<PathBuf> {
+    let names = ["config.json", "opencode.json", "opencode.jsonc"];
+    names.map(|name| directory.join(name)).into()
+}
+
+/// The file among those that a client merges which has mcpzip's entry, or that gets it: the last that exists, or a new one in JSON.
+fn own_file(files: Vec<PathBuf>) -> PathBuf {
+    let has_entry = |path: &&PathBuf| {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let text = Text::parse(Syntax::Json, &text).ok();
+        text.is_some_and(|text| text.node().at(&["mcp", NAME]).is_some())
+    };
+    let there: Vec<PathBuf> = files.iter().filter(|path| path.exists()).cloned().collect();
+    let several = there.len() > 1;
+    let own = several.then(|| there.iter().find(has_entry)).flatten();
+    let new = || {
+        files
+            .into_iter()
+            .find(|path| path.ends_with("opencode.json"))
+    };
+    own.or(there.last())
+        .cloned()
+        .or_else(new)
+        .unwrap_or_default()
 }

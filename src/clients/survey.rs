@@ -25,13 +25,37 @@ impl Survey {
         found.filter(|found| self.movable.contains(&found.location.client))
     }
 
+    /// Finds entries that are parts of those in another file, over which their client lays them.
+    fn note_parts(&mut self) {
+        let places = self.found.iter().filter(|found| found.entry.is_ok());
+        let places = places.map(|found| (found.location.clone(), found.name.clone()));
+        let places: Vec<(ConfigLocation, String)> = places.collect();
+        for found in &mut self.found {
+            let (own, client) = (&found.location, found.location.client);
+            let is_whole = |(other, name): &(ConfigLocation, String)| {
+                let is_same = (other.client, other.scope) == (client, own.scope);
+                is_same
+                    && other.project == own.project
+                    && other.path != own.path
+                    && *name == found.name
+            };
+            if client == Client::OpenCode
+                && found.entry == Err(Unmovable::NoTarget)
+                && places.iter().any(is_whole)
+            {
+                let name = found.name.clone();
+                found.entry = Err(Unmovable::Part { name, client });
+            }
+        }
+    }
+
     /// The files of the user's servers of `client` that cannot be read, with the reasons.
     pub(super) fn unread(
         &self,
         client: Client,
         around: &Surroundings,
     ) -> impl Iterator<Item = (&Path, &FileError)> {
-        let mut locations = client.profile_places(around);
+        let mut locations = client.other_places(around);
         locations.push(client.user_location(around));
         let unread = self
             .unreadable
@@ -58,7 +82,7 @@ impl Survey {
         for client in clients {
             let user = client.user_location(around);
             let mut locations = vec![user.clone()];
-            locations.extend(client.profile_places(around));
+            locations.extend(client.other_places(around));
             if let Some(text) = survey.open(&user) {
                 // Claude Code has them in one file, by project.
                 let projects = text
@@ -76,6 +100,7 @@ impl Survey {
                 survey.read(location, around, &cache);
             }
         }
+        survey.note_parts();
         survey.projects = survey.known_projects(around, &cache);
         survey.staying = rules::staying(&survey, clients, around, &cache);
         survey.fixed = fixed::find(&survey, clients, around, &cache);

@@ -75,8 +75,8 @@ fn select(pending: &mut Pending, decision: &Decision) {
         pending.instructions = None;
         pending.is_quarantined = false;
     }
-    // They are approved together with the last of everything else.
-    if pending.tools.len() + pending.entries.len() < before {
+    // They are approved together with the last of everything else, unless that is the end of a lost record.
+    if !pending.is_lost && pending.tools.len() + pending.entries.len() < before {
         pending.features = None;
     }
 }

@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use super::pins::{entry_of, is_held, under};
 use crate::support::script::echo;
-use crate::support::{Client, Server, Setup};
+#[cfg(unix)]
+use crate::support::terminal::Terminal;
+use crate::support::{Client, Server, Setup, until};
 
 /// The record of a server.
 fn record(setup: &Setup, server: &str) -> PathBuf {
@@ -63,7 +65,10 @@ fn a_damaged_record_holds_all_tools_after_a_listing_and_a_person_learns_what_to_
     client.finish();
     let file = record.file_name().unwrap().to_string_lossy().into_owned();
     let told = |text: &str| {
-        assert!(text.contains(&file) && text.contains("remove it"), "{text}");
+        assert!(
+            text.contains(&file) && text.contains("`mcpzip approve web` at a terminal"),
+            "{text}"
+        );
     };
     told(&setup.run(&["approve"]).code(0).stdout);
     for command in ["approve", "reject"] {
@@ -79,10 +84,157 @@ fn a_damaged_record_holds_all_tools_after_a_listing_and_a_person_learns_what_to_
         status.contains(&file) && status.contains("mcpzip doctor web"),
         "{status}"
     );
-    // The advice helps.
-    std::fs::remove_file(&record).unwrap();
+    // One command repairs it, and the person decides on each tool.
+    #[cfg(unix)]
+    {
+        let Some(terminal) = Terminal::run(&setup.command(&["approve", "web", "list"])) else {
+            return;
+        };
+        let asked = terminal.shows("Put a new record in its place?");
+        assert!(asked.contains(&file), "{asked}");
+        terminal.types("y");
+        let asked = terminal.shows("Show this difference to agents");
+        assert!(asked.contains("is lost"), "{asked}");
+        terminal.types("y");
+        terminal.shows("[exit 0]");
+        let mut client = setup.connect();
+        works(&mut client, "web__list");
+        is_held(&mut client, "web__read");
+        client.finish();
+        assert_eq!(
+            std::fs::read_to_string(record.with_extension("json.damaged")).unwrap(),
+            text[..text.len() - 1]
+        );
+        // A rejected tool stays held back, and the others count as under this `trust` again.
+        decides(&setup, &["reject", "web", "read"]);
+        decides(&setup, &["approve", "web"]);
+        let mut client = setup.connect();
+        works(&mut client, "web__list");
+        is_held(&mut client, "web__read");
+        client.finish();
+        let waiting = setup.run(&["status", "--json"]).code(0).stdout;
+        assert!(!waiting.contains("\"quarantined\": true"), "{waiting}");
+        assert!(
+            !setup
+                .run(&["doctor", "--json"])
+                .stdout
+                .contains("record-damaged")
+        );
+    }
+}
+
+/// Answers every question of a command: with no where it is about what was rejected before.
+#[cfg(unix)]
+fn decides(setup: &Setup, arguments: &[&str]) {
+    let terminal = Terminal::run(&setup.command(arguments)).unwrap();
+    let asked = terminal.shows("[y/N]");
+    terminal.types(if asked.contains("You rejected") {
+        "n"
+    } else {
+        "y"
+    });
+    terminal.shows("[exit ");
+}
+
+#[test]
+fn a_server_whose_record_is_gone_is_held_until_a_person_decides() {
+    for trust in ["report", "pin"] {
+        let setup = rejected(trust);
+        std::fs::remove_file(record(&setup, "web")).unwrap();
+        let mut client = setup.connect();
+        for _ in 0..2 {
+            is_held(&mut client, "web__read");
+            is_held(&mut client, "web__list");
+            client.call("proxy_refresh", "{}").text();
+        }
+        client.finish();
+        let report = setup.run(&["doctor", "--json"]).stdout;
+        assert!(
+            report.contains("record-damaged") && report.contains("is gone"),
+            "{report}"
+        );
+        // A server that was never there is usable at once.
+        let setup = setup.server("free", Server::new().tool("read", [echo()]));
+        let mut client = setup.connect();
+        works(&mut client, "free__read");
+        client.finish();
+        #[cfg(unix)]
+        {
+            let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+                return;
+            };
+            terminal.shows("Put a new record in its place?");
+            terminal.types("y");
+            terminal.shows("Show these 2 differences to agents");
+            terminal.types("y");
+            terminal.shows("[exit 0]");
+            let mut client = setup.connect();
+            works(&mut client, "web__read");
+            client.finish();
+        }
+    }
+}
+
+#[test]
+fn doctor_names_all_damaged_files_at_once() {
+    let setup = rejected("pin");
+    let record = record(&setup, "web");
+    let directory = record.parent().unwrap();
+    let files = std::fs::read_dir(directory).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let files: Vec<PathBuf> = files.filter(|file| file.extension().is_some()).collect();
+    assert!(files.len() >= 2, "{files:?}");
+    for file in &files {
+        std::fs::write(file, "{").unwrap();
+    }
+    let report = setup.run(&["doctor", "--json"]).stdout;
+    for file in &files {
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(report.contains(&name), "{name}: {report}");
+    }
+    assert!(report.contains("mcpzip approve web"), "{report}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_record_that_cannot_be_opened_for_the_moment_is_not_damaged_and_tried_again() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let setup = under("report", Server::new().tool("list", [echo()])).alone();
     let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
     works(&mut client, "web__list");
+    let listings = setup.home().count("web", "tools/list");
+    let process = Pid::from_raw(client.process().cast_signed());
+    let before = rustix::process::getrlimit(Resource::Nofile);
+    let limit_of = |current: u64| {
+        let limit = Rlimit {
+            current: Some(current),
+            maximum: before.maximum,
+        };
+        prlimit(process, Resource::Nofile, limit).unwrap();
+    };
+    limit_of(3);
+    // As after a decision in another process.
+    let record = record(&setup, "web");
+    let other = record.with_extension("other");
+    std::fs::copy(&record, &other).unwrap();
+    std::fs::rename(&other, &record).unwrap();
+    let held = until("a tool is held back", || {
+        let answer = client.execute_with("web__list", "{}").value();
+        let text = answer.to_string();
+        text.contains("held back").then_some(text)
+    });
+    assert!(
+        held.contains("could not be opened: Too many open files"),
+        "{held}"
+    );
+    assert!(!held.contains("damaged"), "{held}");
+    limit_of(before.current.unwrap());
+    until("the tool works again", || {
+        let answer = client.execute_with("web__list", "{}").value();
+        (!answer.to_string().contains("held back")).then_some(())
+    });
+    assert_eq!(setup.home().count("web", "tools/list"), listings);
     client.finish();
 }
 
@@ -103,21 +255,19 @@ fn a_list_without_a_record_is_fetched_again_before_its_tools_are_used() {
             std::fs::remove_file(path).unwrap();
         }
     }
+    // Its name is noted after its record.
+    for file in std::fs::read_dir(setup.home().path("state/pins/v2")).unwrap() {
+        let path = file.unwrap().path();
+        let text = std::fs::read_to_string(&path).unwrap();
+        if path.file_name().unwrap().to_string_lossy().starts_with('~') {
+            let mut stems: Vec<String> = serde_json::from_str(&text).unwrap();
+            stems.retain(|stem| !stem.starts_with("memo~"));
+            std::fs::write(&path, json!(stems).to_string()).unwrap();
+        }
+    }
     let mut client = setup.connect();
     assert!(!client.search("read").contains("memo__read"));
     is_held(&mut client, "memo__read");
     works(&mut client, "memo__list");
-    client.finish();
-}
-
-#[test]
-fn a_pinned_server_whose_record_is_lost_is_listed_at_the_start() {
-    let setup = under("pin", Server::new().tool("list", [echo()]));
-    let mut client = setup.connect();
-    client.call("proxy_refresh", "{}").text();
-    client.finish();
-    std::fs::remove_file(record(&setup, "web")).unwrap();
-    let mut client = setup.connect();
-    works(&mut client, "web__list");
     client.finish();
 }

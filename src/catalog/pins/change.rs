@@ -37,6 +37,9 @@ pub(crate) struct Pending {
     /// The server was not approved as a whole since it was in quarantine. `false` where only some tools are selected.
     #[serde(skip)]
     pub is_quarantined: bool,
+    /// An earlier record is lost, so it is not known what was approved or rejected before.
+    #[serde(skip)]
+    pub is_lost: bool,
 }
 
 /// The differing tools of a server, by name.
@@ -107,6 +110,12 @@ impl Pending {
             || self.entries.values().any(|change| !change.is_rejected)
             || !self.is_rejected()
                 && (self.instructions.is_some() || self.features.is_some() || self.is_quarantined)
+    }
+
+    /// Whether a person has rejected everything that it lists.
+    pub(super) fn has_only_rejected(&self) -> bool {
+        let mut all = self.tools.values().chain(self.entries.values());
+        self.instructions.is_none() && all.all(|change| change.is_rejected)
     }
 
     /// Whether it is in quarantine, and a person has rejected everything that it lists.
@@ -466,4 +475,10 @@ fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<
         after: now.map(str::to_owned),
         is_rejected: false,
     })
+}
+
+/// The names of rejected changes.
+pub(super) fn rejected(changes: &Changes) -> impl Iterator<Item = String> + '_ {
+    let rejected = changes.iter().filter(|(_, change)| change.is_rejected);
+    rejected.map(|(name, _)| name.clone())
 }

@@ -12,6 +12,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use super::fault::Fault;
 use crate::catalog::Key;
 use crate::config::Trust;
 use crate::files;
@@ -26,6 +27,9 @@ const OLDER_FORM: &str = "v1";
 
 /// How the names of files end that have what waits.
 const PENDING: &str = ".pending.json";
+
+/// The end that the name of a file gets which cannot be used.
+const ASIDE: &str = ".damaged";
 
 /// The first bytes of a record, as it is written.
 const HEAD: &[u8] = br#"{"program":""#;
@@ -72,6 +76,9 @@ pub(super) struct Record {
     /// Prompts, resources and templates that a person has rejected, by their labels, as above.
     #[serde(default)]
     pub(super) rejected_entries: BTreeSet<String>,
+    /// The record before it was lost, so everything waits until a person has decided. It follows the rejections: see `NOTHING_REJECTED`.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) lost: bool,
     /// Whether `approved` is the entry in force.
     #[serde(skip)]
     pub(super) is_approved_here: bool,
@@ -90,6 +97,32 @@ pub(super) struct Rejections {
     pub(super) rejected: BTreeSet<String>,
     #[serde(default)]
     pub(super) rejected_entries: BTreeSet<String>,
+    #[serde(default)]
+    pub(super) lost: bool,
+}
+
+impl Rejections {
+    fn add(&mut self, others: Self) {
+        self.rejected.extend(others.rejected);
+        self.rejected_entries.extend(others.rejected_entries);
+        self.lost |= others.lost;
+    }
+}
+
+/// The `trust` in force: after a lost record, nothing is free but what a person has approved since.
+pub(super) fn in_force(trust: Trust, is_lost: bool) -> Trust {
+    match is_lost && !trust.is_quarantine() {
+        true => Trust::Quarantine,
+        false => trust,
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// The definition of a tool that counts as unchanged. No definition has the hash of the default, so that its tool waits.
@@ -156,6 +189,7 @@ impl Record {
         self.whole = Some(entry.to_owned());
         self.is_whole_here = true;
         self.quarantined = false;
+        self.lost = false;
     }
 
     /// Whether everything but approved tools waits for the approval of the whole server. An edit from `"quarantine"` to
@@ -172,6 +206,7 @@ impl Record {
     /// person approved there waits here, and so does one for which two records differ.
     pub(super) fn inherit(&mut self, other: Self) {
         self.quarantined |= other.quarantined;
+        self.lost |= other.lost;
         self.rejected.extend(other.rejected);
         self.rejected_entries.extend(other.rejected_entries);
         let theirs = match other.approved {
@@ -248,7 +283,8 @@ impl<'a> Files<'a> {
                     Some(changed) => changed.as_deref(),
                     None => table.get(name).map(|body| &**body),
                 };
-                let of = |error: serde_json::Error| of(Path::new(name), &io::Error::from(error));
+                let of =
+                    |error: serde_json::Error| Fault::at(Path::new(name), &io::Error::from(error));
                 body.map(|body| serde_json::from_slice(body).map_err(of))
                     .transpose()
             }
@@ -295,7 +331,7 @@ impl<'a> Files<'a> {
         match self {
             Self::Disk { directory, .. } => {
                 let path = directory.join(name);
-                files::replace(&path, &[&body]).map_err(|error| of(&path, &error))
+                files::replace(&path, &[&body]).map_err(|error| Fault::at(&path, &error))
             }
             Self::Table { table, changes } => {
                 let is_known = table.get(name).is_some_and(|known| **known == *body);
@@ -314,7 +350,9 @@ impl<'a> Files<'a> {
             Self::Disk { directory, .. } => {
                 let path = directory.join(name);
                 match fs::remove_file(&path) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(of(&path, &error)),
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(Fault::at(&path, &error))
+                    }
                     _ => Ok(()),
                 }
             }
@@ -329,11 +367,39 @@ impl<'a> Files<'a> {
         }
     }
 
+    /// Keeps a record that cannot be used under another name. There may be none.
+    fn set_aside(&self, name: &str) -> io::Result<()> {
+        let aside = format!("{name}{ASIDE}");
+        match self {
+            Self::Disk { directory, .. } => {
+                let path = directory.join(name);
+                match fs::rename(&path, directory.join(aside)) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                        Err(Fault::at(&path, &error))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Self::Table { table, changes } => {
+                if let Some(body) = table.get(name) {
+                    let mut changes = changes.borrow_mut();
+                    changes.insert(aside, Some(body.to_vec()));
+                    changes.insert(name.to_owned(), None);
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// The names of all records.
     fn names(&self) -> io::Result<BTreeSet<String>> {
         match self {
             Self::Disk { directory, .. } => {
-                let names = fs::read_dir(directory)?.map(|file| {
+                let files = match fs::read_dir(directory) {
+                    Err(error) if is_absent(&error, directory) => return Ok(BTreeSet::new()),
+                    files => files.map_err(|error| Fault::at(directory, &error))?,
+                };
+                let names = files.map(|file| {
                     let name = file?.file_name();
                     Ok(name.to_string_lossy().into_owned())
                 });
@@ -376,19 +442,51 @@ impl<'a> Store<'a> {
     pub(super) fn read(&self) -> io::Result<Option<Record>> {
         let mut record: Option<Record> = self.files.read(&self.name(self.place()))?;
         match &mut record {
-            Some(record) if self.place().is_some() => {
-                if let Some(others) = self.rejections_in(None)? {
+            Some(record) if self.place().is_some() => match self.rejections_in(None)? {
+                Some(others) => {
                     record.rejected.extend(others.rejected);
                     record.rejected_entries.extend(others.rejected_entries);
+                    record.lost |= others.lost;
                 }
-            }
+                None => return Err(self.missing()),
+            },
             Some(_) => {}
             None => record = self.files.read(&self.name(None))?,
         }
         if record.is_none() {
             record = self.read_older()?;
         }
+        if record.is_none() {
+            self.is_first()?;
+        }
         Ok(record.map(|record: Record| record.for_entry(self.entry())))
+    }
+
+    /// Succeeds if the server never had a record.
+    ///
+    /// # Errors
+    /// When it had one, or that is not known.
+    fn is_first(&self) -> io::Result<()> {
+        let stem = self.stem(None);
+        let of_place = format!("{stem}@");
+        for name in self.files.names()? {
+            let is_known = match name.ends_with(".json") {
+                true if is_list(&name) => self.stems_in(&name)?.contains(&stem),
+                is_record => is_record && name.starts_with(&of_place) && !name.ends_with(PENDING),
+            };
+            if is_known {
+                return Err(self.missing());
+            }
+        }
+        Ok(())
+    }
+
+    fn missing(&self) -> io::Error {
+        let name = self.name(None);
+        match &self.files {
+            Files::Disk { directory, .. } => Fault::missing(&directory.join(name)),
+            Files::Table { .. } => Fault::missing(Path::new(&name)),
+        }
     }
 
     /// Everything that a person has rejected, by the server's record and that of this directory.
@@ -400,9 +498,10 @@ impl<'a> Store<'a> {
         if self.place().is_some()
             && let Some(own) = self.rejections_in(self.place())?
         {
-            let found = found.get_or_insert_default();
-            found.rejected.extend(own.rejected);
-            found.rejected_entries.extend(own.rejected_entries);
+            found.as_mut().ok_or_else(|| self.missing())?.add(own);
+        }
+        if found.is_none() && self.read_older()?.is_none() {
+            self.is_first()?;
         }
         Ok(found)
     }
@@ -485,30 +584,128 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// The records of other servers that run `program`.
+    /// The records of other servers that run `program`: each may hold back a tool.
     ///
     /// # Errors
-    /// When one cannot be read, as it may hold back a tool.
-    pub(super) fn of_program(&self, program: &str) -> io::Result<Vec<Record>> {
-        let stems = self.files.read(&program_name(program))?;
-        let stems: BTreeSet<String> = stems.unwrap_or_default();
+    /// When it cannot be told which these are. Each is an error of its own if it cannot be read.
+    pub(super) fn of_program(
+        &self,
+        program: &str,
+    ) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
         let own = self.stem(None);
-        let others = stems.iter().filter(|stem| **stem != own);
-        let records = others.map(|stem| self.files.read(&format!("{stem}.json")));
-        records.filter_map(Result::transpose).collect()
+        let stems = self.stems_in(&program_name(program))?;
+        let others = stems.into_iter().filter(move |stem| *stem != own);
+        Ok(others.map(move |stem| {
+            let name = format!("{stem}.json");
+            let missing = || Fault::missing(Path::new(&name));
+            self.files.read(&name)?.ok_or_else(missing)
+        }))
     }
 
-    /// Notes that the server runs `program`.
+    /// Notes that the server runs `program`, and has a record.
     ///
     /// # Errors
     /// When that cannot be kept.
     pub(super) fn note_program(&self, program: &str) -> io::Result<()> {
         let name = program_name(program);
-        let mut stems: BTreeSet<String> = self.files.read(&name)?.unwrap_or_default();
+        let mut stems = self.stems_in(&name)?;
         match stems.insert(self.stem(None)) {
             true => self.files.write(&name, &stems),
             false => Ok(()),
         }
+    }
+
+    /// The servers in a list of those that run a program.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn stems_in(&self, list: &str) -> io::Result<BTreeSet<String>> {
+        Ok(self.files.read(list)?.unwrap_or_default())
+    }
+
+    /// The lists of the servers that run a program.
+    ///
+    /// # Errors
+    /// When there is no list of the files.
+    pub(super) fn lists(&self) -> io::Result<Vec<String>> {
+        let names = self.files.names()?.into_iter();
+        Ok(names.filter(|name| is_list(name)).collect())
+    }
+
+    /// Makes such a list again from the records. One that cannot be read may be of that program.
+    ///
+    /// # Errors
+    /// When the list cannot be made.
+    pub(super) fn rebuild(&self, list: &str) -> io::Result<()> {
+        let mut stems = BTreeSet::new();
+        for name in self.files.names()? {
+            let stem = name.strip_suffix(".json");
+            let is_shared = !is_list(&name) && !name.ends_with(PENDING) && !name.contains('@');
+            if let Some(stem) = stem.filter(|_| is_shared) {
+                let record = self.record(&name);
+                let program = record.map(|it| it.map(|it| program_name(&it.program)));
+                if program.map_or(true, |program| program.as_deref() == Some(list)) {
+                    stems.insert(stem.to_owned());
+                }
+            }
+        }
+        self.files.write(list, &stems)
+    }
+
+    /// The names of all records of the server, of each directory.
+    ///
+    /// # Errors
+    /// When there is no list of the files.
+    pub(super) fn record_names(&self) -> io::Result<Vec<String>> {
+        let (own, stem) = (self.name(None), self.stem(None));
+        let of_place = format!("{stem}@");
+        let is_of_place = |name: &str| {
+            name.starts_with(&of_place) && name.ends_with(".json") && !name.ends_with(PENDING)
+        };
+        let mut names: Vec<String> = self.files.names()?.into_iter().collect();
+        names.retain(|name| *name == own || is_of_place(name));
+        Ok(names)
+    }
+
+    /// One record by its name.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) fn record(&self, name: &str) -> io::Result<Option<Record>> {
+        self.files.read(name)
+    }
+
+    /// Everything that keeps the records of the server from being used, each with its file.
+    pub(super) fn faults<P: DeserializeOwned>(&self) -> Vec<Fault> {
+        let lists = self.lists().unwrap_or_default();
+        let lists = lists.iter().filter_map(|list| self.stems_in(list).err());
+        let names = self.record_names().unwrap_or_default();
+        let records = names.iter().filter_map(|name| self.record(name).err());
+        let found = records.chain(self.read_pending::<P>().err()).chain(lists);
+        let mut found: Vec<Fault> = found.map(|error| Fault::of(&error)).collect();
+        if let Err(error) = self.read() {
+            let whole = Fault::of(&error);
+            if !found.contains(&whole) {
+                found.push(whole);
+            }
+        }
+        found
+    }
+
+    /// Keeps a file that cannot be used under another name.
+    ///
+    /// # Errors
+    /// When it cannot be renamed.
+    pub(super) fn set_aside(&self, name: &str) -> io::Result<()> {
+        self.files.set_aside(name)
+    }
+
+    /// Writes one record.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub(super) fn write_record(&self, name: &str, record: &Record) -> io::Result<()> {
+        self.files.write_record(name, record)
     }
 
     /// Everything that waits, of any server. A file that cannot be read concerns its own server alone.
@@ -535,11 +732,11 @@ impl<'a> Store<'a> {
         self.key.parts().1
     }
 
-    fn name(&self, place: Option<&str>) -> String {
+    pub(super) fn name(&self, place: Option<&str>) -> String {
         format!("{}.json", self.stem(place))
     }
 
-    fn pending_name(&self) -> String {
+    pub(super) fn pending_name(&self) -> String {
         let stem = self.stem(self.place());
         format!("{stem}{PENDING}")
     }
@@ -563,7 +760,7 @@ impl<'a> Store<'a> {
         let files = match fs::read_dir(older) {
             Ok(files) => files,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(of(older, &error)),
+            Err(error) => return Err(Fault::at(older, &error)),
         };
         for file in files {
             let file = file?;
@@ -596,6 +793,11 @@ impl<'a> Store<'a> {
     }
 }
 
+/// Whether a file is a list of the servers that run a program.
+fn is_list(name: &str) -> bool {
+    name.starts_with('~') && name.ends_with(".json")
+}
+
 /// The list of the servers that run `program`.
 fn program_name(program: &str) -> String {
     format!("~{program}.json")
@@ -607,14 +809,14 @@ fn program_name(program: &str) -> String {
 /// When there can be no lock.
 pub(super) fn lock(root: &Path) -> io::Result<File> {
     let directory = root.join(FORM);
-    files::create_private_directory(&directory).map_err(|error| of(&directory, &error))?;
+    files::create_private_directory(&directory).map_err(|error| Fault::at(&directory, &error))?;
     let path = directory.join("lock");
     let file = files::open_lock(&path).map_err(|error| match error.kind() {
         // It names the lock.
         io::ErrorKind::Other => error,
-        _ => of(&path, &error),
+        _ => Fault::at(&path, &error),
     })?;
-    file.lock().map_err(|error| of(&path, &error))?;
+    file.lock().map_err(|error| Fault::at(&path, &error))?;
     Ok(file)
 }
 
@@ -635,10 +837,15 @@ fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     match files::read_regular(path, LARGEST) {
         Ok(bytes) => serde_json::from_slice(&bytes)
             .map(Some)
-            .map_err(|error| of(path, &error.into())),
-        Err(error) if error.kind() == io::ErrorKind::NotFound && !leads_nowhere(path) => Ok(None),
-        Err(error) => Err(of(path, &error)),
+            .map_err(|error| Fault::at(path, &error.into())),
+        Err(error) if is_absent(&error, path) => Ok(None),
+        Err(error) => Err(Fault::at(path, &error)),
     }
+}
+
+/// Whether an error means that there is nothing at `path`.
+fn is_absent(error: &io::Error, path: &Path) -> bool {
+    error.kind() == io::ErrorKind::NotFound && !leads_nowhere(path)
 }
 
 /// Whether a file that is not found is a link, or below one, that leads nowhere, as to a disk that is not mounted.
@@ -651,9 +858,4 @@ fn leads_nowhere(path: &Path) -> bool {
 /// has it.
 fn seal(length: u64) -> String {
     format!(r#","bytes":"{length:012}"}}"#)
-}
-
-/// Adds the file to an error.
-fn of(path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::super::clients::NO_CLIENT;
 use super::super::printable::printable;
 use super::super::setup::{Machine, may_get};
-use super::super::undo::interrupted;
+use super::super::undo::{damaged, interrupted};
 use super::Examination;
 use super::finding::{Finding, Fix};
 use super::kinds;
@@ -48,6 +48,9 @@ pub(super) fn examine(machine: &Machine, app: Option<&App>, examination: &mut Ex
             installed => format!("installed: {}", installed.join(", ")),
         };
         examination.add(Finding::new(&kinds::CLIENT_NONE, "clients", what));
+    }
+    for (run, text) in damaged(machine) {
+        examination.add(Finding::new(&kinds::RUN_DAMAGED, run, printable(&text)));
     }
     for (run, text) in interrupted(machine) {
         examination.add(Finding::new(&kinds::RUN_INTERRUPTED, &run, text));

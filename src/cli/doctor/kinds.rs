@@ -249,7 +249,7 @@ kinds! {
         fix "Removes the damaged file. The server was listed again already.";
     RECORD_DAMAGED: Error "record-damaged", "the record of a server's tools cannot be used",
         why "It is not known which tools were approved or rejected, so tools of the server are held back.",
-        advice "Make the file that is named readable and writable, or put it back from a backup. If neither is possible, remove it: then the tools count as seen for the first time, what you rejected is forgotten, and only `\"trust\": \"quarantine\"` makes all of them wait for `mcpzip approve`.";
+        advice "Make each file that is named readable and writable, or put it back from a backup. Otherwise run `mcpzip approve SERVER` at a terminal: it replaces what is damaged or gone, and you decide again on each tool of the server, as what you rejected before is not known.";
     CACHE_STALE: Note "cache-stale", "a tool list is old",
         why "The server could not be asked, and may have other tools by now.",
         advice "Repair the server; `mcpzip servers` then asks it again.";
@@ -333,6 +333,9 @@ kinds! {
     RUN_INTERRUPTED: Warning "run-interrupted", "a run was interrupted",
         why "It may have changed some of its files and not the others: each is the old one or the new one.",
         advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
+    RUN_DAMAGED: Warning "run-damaged", "the record of a run cannot be read",
+        why "`mcpzip undo` cannot revert the run. The earlier files are still there.",
+        advice "Follow the message: put back by hand what you want to have back, then remove the directory of the run. Other runs can be undone.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",
         advice "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";

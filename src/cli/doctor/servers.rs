@@ -106,8 +106,16 @@ pub(super) async fn examine(
             package: server.package.clone(),
             reason: server.reason.clone().filter(|_| is_elsewhere(server)),
         });
-        if let Some(reason) = proxy.inventory.damage(&name) {
-            examination.add(Finding::new(&kinds::RECORD_DAMAGED, name.as_str(), reason));
+        if proxy.inventory.damage(&name).is_some() {
+            let faults = proxy.inventory.record_faults(&name).into_iter();
+            let faults: Vec<String> = faults
+                .map(|fault| printable(&config.masker.mask(&fault)))
+                .collect();
+            let what = format!(
+                "it cannot be checked which tools were approved or rejected: {}",
+                faults.join("; ")
+            );
+            examination.add(Finding::new(&kinds::RECORD_DAMAGED, name.as_str(), what));
         }
         let Some(time) = time else { continue };
         if proxy.inventory.wants_login(&name) {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use regex::Regex;
 
 use super::super::cache::FileCache;
-use super::super::entry::META_TOOLS;
+use super::super::entry::{META_TOOLS, NAME};
 use super::super::fixed::{ALLOWED, installed_plugins, plugins, policy};
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
@@ -68,6 +68,7 @@ pub(super) fn find(
         frontmatter(directory, project, servers, cache, &mut sources, rules);
     }
     of_plugins(servers, around, cache, &mut sources, rules);
+    let mut settings = Vec::new();
     for (path, project) in &files {
         let file = RuleFile {
             path,
@@ -78,8 +79,10 @@ pub(super) fn find(
             permissions(&node, &file, &mut sources, rules);
             hooks(&node, &file, &mut sources, rules);
             policies(&node, &file, rules);
+            settings.push((file, node));
         }
     }
+    unasked(&settings, survey, rules);
     for (project, node) in &projects {
         settings_of_project(project, node, &user, servers, &mut sources, rules);
     }
@@ -454,19 +457,123 @@ pub(super) fn markdown(directory: &Path, deepest: usize, files: &mut Vec<PathBuf
     }
 }
 
-/// The denial that keeps the tools of mcpzip, here named `name`, from being used. One of all servers withholds no more than before.
-pub(in super::super) fn is_hidden(settings: &Node, name: &str) -> Option<String> {
-    let prefix = |server: &str| format!("mcp__{server}");
-    let own = prefix(&plain(name));
+/// The reason why Claude Code refuses the tools of mcpzip, here named `name`, by settings that apply in every project.
+pub(in super::super) fn refusal(
+    name: &str,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Option<String> {
+    let own = around.claude_directory();
+    let own = ["settings.json", "settings.local.json"].map(|file| own.join(file));
+    let files = own.into_iter().chain(around.managed_settings());
+    let files: Vec<(PathBuf, Node)> = files
+        .filter_map(|path| Some((path.clone(), cache.json(&path)?)))
+        .collect();
+    let denied = files.iter().find_map(|(path, settings)| {
+        let rule = is_hidden(settings, name)?;
+        let path = path.display();
+        let server = format!("mcp__{}", plain(name));
+        let way = match is_about_all(&rule, |server| format!("mcp__{server}__")) {
+            true => {
+                "; deny the servers one by one in its place (`mcp__SERVER`), and mcpzip withholds these"
+            }
+            false if rule.starts_with(&server) => "",
+            false => "; name the servers in its place",
+        };
+        Some(format!(
+            "`permissions.deny` in {path} has `{rule}`, which keeps the tools of mcpzip from being used, too{way}"
+        ))
+    });
+    denied.or_else(|| {
+        let (path, _) = files.iter().find(|(_, settings)| asks_never(settings))?;
+        let allowed = files.iter().flat_map(|(_, settings)| allowed(settings));
+        let allowed: Vec<String> = allowed.flat_map(|rule| allowed_tools(rule, name)).collect();
+        let is_free = META_TOOLS
+            .iter()
+            .all(|tool| allowed.iter().any(|pattern| fits(pattern, tool)));
+        let (path, server) = (path.display(), plain(name));
+        (!is_free).then(|| {
+            format!(
+                "`permissions.defaultMode` in {path} is `dontAsk`, which refuses the tools of mcpzip, too; `mcp__{server}` in \
+                 `permissions.allow` permits them, and mcpzip permits the tools of each server that this list has"
+            )
+        })
+    })
+}
+
+/// The denial that keeps the tools of mcpzip, here named `name`, from being used.
+fn is_hidden(settings: &Node, name: &str) -> Option<String> {
+    let own = format!("mcp__{}", plain(name));
     let denied = settings.at(&["permissions", "deny"]).map(items);
     let denied = denied.unwrap_or_default().iter().filter_map(Node::as_text);
     let mut denied = denied.map(str::trim).filter(|rule| !rule.contains('('));
     let rule = denied.find(|rule| {
         let mut tools = META_TOOLS.iter().map(|tool| format!("{own}__{tool}"));
-        let is_about_all = is_about_all(rule, |server| format!("{}__", prefix(server)));
-        *rule == own || !is_about_all && tools.any(|tool| fits(rule, &tool))
+        *rule == own || tools.any(|tool| fits(rule, &tool))
     });
     rule.map(str::to_owned)
+}
+
+/// Whether settings refuse every tool that no rule permits.
+fn asks_never(settings: &Node) -> bool {
+    let mode = settings.at(&["permissions", "defaultMode"]);
+    mode.and_then(Node::as_text) == Some("dontAsk")
+}
+
+/// The permissions of settings that have no parameters.
+fn allowed(settings: &Node) -> impl Iterator<Item = &str> {
+    let allowed = settings.at(&["permissions", "allow"]).map(items);
+    let allowed = allowed.unwrap_or_default().iter().filter_map(Node::as_text);
+    allowed.map(str::trim).filter(|rule| !rule.contains('('))
+}
+
+/// The tools of `server` that a permission concerns, as patterns.
+fn allowed_tools(rule: &str, server: &str) -> Vec<String> {
+    match is_about_all(rule, |server| format!("mcp__{server}__")) {
+        true => vec!["*".to_owned()],
+        false => tools_of(rule, server),
+    }
+}
+
+/// Adds a rule for each server of whose tools settings refuse all that no rule permits. The settings of a project hold there for the tools of
+/// mcpzip as well, unless they permit these.
+fn unasked(settings: &[(RuleFile<'_>, Node)], survey: &Survey, rules: &mut Vec<Rule>) {
+    let own = survey
+        .found
+        .iter()
+        .filter(|found| found.is_mcpzip && found.location.client == Client::ClaudeCode);
+    let names: Vec<&str> = own.map(|found| found.name.as_str()).chain([NAME]).collect();
+    for (file, _) in settings.iter().filter(|(_, node)| asks_never(node)) {
+        let counts =
+            |other: &RuleFile<'_>| other.project.is_none() || other.project == file.project;
+        let permitted = settings.iter().filter(|(other, _)| counts(other));
+        let permitted: Vec<&str> = permitted.flat_map(|(_, node)| allowed(node)).collect();
+        let tools = |server: &str| -> Vec<String> {
+            let tools = permitted
+                .iter()
+                .flat_map(|rule| allowed_tools(rule, server));
+            tools.collect()
+        };
+        let is_open = names.iter().any(|name| !tools(name).is_empty());
+        if file.project.is_some() && !is_open {
+            continue;
+        }
+        let key = "permissions.defaultMode";
+        let source = file
+            .source_rule(key, "dontAsk", RuleKind::Deny)
+            .permitting(true);
+        for found in file.servers.iter().filter(|found| source.reaches(found)) {
+            let tools = tools(&found.name);
+            if tools.iter().any(|tool| tool == "*") {
+                continue;
+            }
+            let carried = match file.project {
+                Some(_) => file.switched_off(),
+                None => Carried::Only(tools),
+            };
+            rules.push(source.clone().about(found, carried));
+        }
+    }
 }
 
 /// The pattern of names in a rule, without its parameters.

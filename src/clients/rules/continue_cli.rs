@@ -1,11 +1,14 @@
 //! The rules of Continue's command line agent: lists of tools in `permissions.yaml`. It names the tools of servers as
 //! the servers do. The first list that has a tool decides, in the order `exclude`, `ask`, `allow`.
 
+use std::path::PathBuf;
+
 use super::super::cache::FileCache;
+use super::super::entry::META_TOOLS;
 use super::super::model::Found;
-use super::super::{Client, Surroundings, Syntax};
-use super::glob::behind;
-use super::{Carried, Rule, RuleFile, RuleKind, plain};
+use super::super::{Client, Node, Surroundings, Syntax};
+use super::glob::{behind, fits};
+use super::{Carried, Rule, RuleFile, RuleKind, items, plain};
 
 /// Its own tools. A rule that names one of them is only about that.
 const BUILT_IN: &[&str] = &[
@@ -65,6 +68,27 @@ pub(super) fn find(
             }
         }
     }
+}
+
+/// The exclusion that keeps the tools of mcpzip from being used, with its file.
+pub(in super::super) fn is_hidden(
+    name: &str,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Option<(PathBuf, String)> {
+    let own = Client::Continue.user_location(around).path;
+    let path = own.with_file_name("permissions.yaml");
+    let node = cache.node(&path, Syntax::Yaml).ok()??;
+    let excluded = node.get("exclude").map(items).unwrap_or_default().iter();
+    let mut excluded = excluded.filter_map(Node::as_text);
+    let rule = excluded.find(|rule| match carried(rule, RuleKind::Deny, name) {
+        Some(Carried::Deny(tools)) => {
+            let mut tools = tools.iter();
+            tools.any(|pattern| META_TOOLS.iter().any(|own| fits(pattern, own)))
+        }
+        _ => false,
+    })?;
+    Some((path, rule.to_owned()))
 }
 
 /// The outcome of a rule for a server. `None` if it is about a tool of Continue.

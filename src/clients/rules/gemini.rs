@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 use super::super::cache::FileCache;
-use super::super::entry::NAME;
+use super::super::entry::{META_TOOLS, NAME};
 use super::super::listed::listed;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax};
@@ -196,6 +196,57 @@ fn permits_mcpzip(policies: &Node) -> bool {
     rules.any(|rule| {
         let is_allowed = rule.get("decision").and_then(Node::as_text) == Some("allow");
         is_allowed && !tools(rule, NAME).is_empty() && tools(rule, "\u{1}").is_empty()
+    })
+}
+
+/// The exclusion or policy that keeps the tools of mcpzip, here named `name`, from being used, with its file.
+pub(in super::super) fn is_hidden(
+    name: &str,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Option<(PathBuf, String)> {
+    let withholds = |rule: &Node| {
+        let patterns = tools(rule, name);
+        META_TOOLS
+            .iter()
+            .any(|tool| patterns.iter().any(|pattern| fits(pattern, tool)))
+    };
+    let own = Client::GeminiCli.user_location(around).path;
+    let settings = [own].into_iter().chain(around.gemini_system_files());
+    let excluded = settings.into_iter().find_map(|path| {
+        let node = cache.json(&path)?;
+        let lists = [&["tools", "exclude"][..], &["excludeTools"]];
+        let named = lists
+            .into_iter()
+            .filter_map(|keys| node.at(keys))
+            .flat_map(items);
+        let mut named = named.filter_map(Node::as_text);
+        let hides = |tool: &&str| {
+            let rule = Node::map([("toolName", Node::text(*tool))]);
+            META_TOOLS.contains(tool) || withholds(&rule)
+        };
+        let tool = named.find(hides)?.to_owned();
+        Some((path, tool))
+    });
+    excluded.or_else(|| {
+        let directories = [around.home.join(".gemini"), around.gemini_system()];
+        let files = directories
+            .iter()
+            .flat_map(|it| files(&it.join("policies"), "toml"));
+        let policies: Vec<(PathBuf, Node)> = files
+            .filter_map(|path| Some((path.clone(), cache.node(&path, Syntax::Toml).ok()??)))
+            .collect();
+        if policies.iter().any(|(_, node)| permits_mcpzip(node)) {
+            return None;
+        }
+        policies.iter().find_map(|(path, node)| {
+            let mut rules = node.get("rule").map(items).unwrap_or_default().iter();
+            let is_plain = |rule: &Node| CONDITIONS.iter().all(|key| rule.get(key).is_none());
+            let is_denial =
+                |rule: &Node| rule.get("decision").and_then(Node::as_text) == Some("deny");
+            let rule = rules.find(|rule| is_denial(rule) && is_plain(rule) && withholds(rule))?;
+            Some((path.clone(), rule.to_json()))
+        })
     })
 }
 

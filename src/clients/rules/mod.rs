@@ -28,10 +28,12 @@ use super::listed::files;
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
-pub(super) use claude_code::is_hidden as is_hidden_at_claude_code;
+pub(super) use claude_code::refusal as refusal_of_claude_code;
+pub(super) use continue_cli::is_hidden as is_hidden_at_continue;
 pub(super) use cursor_switches::trusted as trusted_by_cursor;
 pub(super) use gemini::{
-    SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_kept_out, switches as gemini_switches,
+    SERVER_LISTS, is_disabled as is_disabled_at_gemini, is_hidden as is_hidden_at_gemini,
+    is_kept_out, switches as gemini_switches,
 };
 pub(super) use opencode::is_hidden as is_hidden_at_opencode;
 pub(super) use others::{is_hidden_at_cursor, zed_permits};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::super::cache::FileCache;
 use super::super::entry::NAME;
 use super::super::listed::listed;
+use super::super::location::opencode_files;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax, Text};
 use super::claude_code::{head, markdown};
@@ -169,9 +170,8 @@ pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, 
     let named = named.filter(|path| !path.is_empty());
     all.extend(named.map(|path| (path.into(), None)));
     let mut add = |directory: &Path, project: Option<&Path>| {
-        for file in ["config.json", "opencode.json", "opencode.jsonc"] {
-            let path = directory.join(file);
-            let is_own = file != "config.json" || project.is_none();
+        for path in opencode_files(directory) {
+            let is_own = !path.ends_with("config.json") || project.is_none();
             let is_there = project.is_none() || path.exists();
             if is_own && is_there && !all.iter().any(|(known, _)| *known == path) {
                 all.push((path, project.map(Path::to_owned)));
@@ -334,21 +334,59 @@ fn about(
     }
 }
 
-/// The pattern that denies the tools of the server `name`. The last pattern that matches decides.
-pub(in super::super) fn is_hidden(settings: &Node, name: &str) -> Option<String> {
+/// The pattern that denies the tools of mcpzip, here named `name`, in the settings that apply in every project. opencode merges the files, each
+/// over those before it, and the last pattern that matches decides.
+pub(in super::super) fn is_hidden(
+    name: &str,
+    survey: &Survey,
+    around: &Surroundings,
+    cache: &FileCache,
+) -> Option<String> {
     let tool = format!("{}_execute_tool", plain(name));
+    let files = merged(around).into_iter();
+    let files = files.filter_map(|path| match survey.files.get(&path) {
+        Some(source) => Some((path, source.text.node().clone())),
+        None => Some((path.clone(), cache.json(&path)?)),
+    });
+    let files: Vec<(PathBuf, Node)> = files.collect();
     ["tools", "permission"].into_iter().find_map(|section| {
-        let written = settings.get(section)?;
-        let all = Node::map([("*", written.clone())]);
-        let members = match written {
-            Node::Map(_) => written.members(),
-            _ => all.members(),
-        };
-        let (pattern, value) = members
+        let mut lines: Vec<(&str, &Node, &Path)> = Vec::new();
+        for (path, node) in &files {
+            let path = path.as_path();
+            let members = match node.get(section) {
+                None | Some(Node::Null) => continue,
+                Some(written @ Node::Map(_)) => written.members(),
+                Some(value) => {
+                    lines.clear();
+                    vec![("*", value)]
+                }
+            };
+            for (pattern, value) in members {
+                match lines.iter_mut().find(|(known, ..)| *known == pattern) {
+                    Some(line) => (line.1, line.2) = (value, path),
+                    None => lines.push((pattern, value, path)),
+                }
+            }
+        }
+        let last = lines
             .into_iter()
-            .rfind(|(pattern, _)| fits(pattern, &tool))?;
-        is_denied(value).then(|| format!("{section}: {pattern}"))
+            .rfind(|(pattern, ..)| fits(pattern, &tool));
+        let (pattern, value, path) = last?;
+        is_denied(value).then(|| format!("`{section}: {pattern}` in {}", path.display()))
     })
+}
+
+/// The files that apply in every project, in the order in which opencode merges them.
+fn merged(around: &Surroundings) -> Vec<PathBuf> {
+    let user = Client::OpenCode.user_location(around).path;
+    let mut files = user.parent().map(opencode_files).unwrap_or_default();
+    let named = around.environment.get(env::OPENCODE_CONFIG.name);
+    let named = named.filter(|path| !path.is_empty());
+    files.extend(named.map(PathBuf::from));
+    let own = opencode_files(&around.home.join(".opencode"));
+    let managed = opencode_files(&around.opencode_managed());
+    files.extend(own.into_iter().skip(1).chain(managed.into_iter().skip(1)));
+    files
 }
 
 fn is_denied(value: &Node) -> bool {

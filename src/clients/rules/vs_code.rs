@@ -26,7 +26,7 @@ pub(super) fn find(
     rules: &mut Vec<Rule>,
 ) {
     let user = Client::VsCode.user_location(around).path;
-    let profiles = Client::VsCode.profile_places(around).into_iter();
+    let profiles = Client::VsCode.other_places(around).into_iter();
     let profiles = profiles.map(|location| (location.path, None));
     let projects = survey.projects.iter();
     let projects = projects.map(|project| (project.join(".vscode/mcp.json"), Some(project)));

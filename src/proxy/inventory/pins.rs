@@ -62,6 +62,37 @@ impl Inventory {
         ))
     }
 
+    /// The reason why the record of a server cannot be opened for the moment.
+    #[must_use]
+    pub(crate) fn passing_fault(&self, server: &ServerName) -> Option<String> {
+        self.pins.passing_fault(server)
+    }
+
+    /// Everything that keeps the records of a server from being used, each with its file.
+    #[must_use]
+    pub(crate) fn record_faults(&self, server: &ServerName) -> Vec<String> {
+        let key = self.key(server);
+        key.map(|(key, _)| self.pins.faults(&key))
+            .unwrap_or_default()
+    }
+
+    /// Puts a record in the place of those that cannot be used, under which everything of a server waits. Only ever called for a person.
+    ///
+    /// # Errors
+    /// When they cannot be replaced.
+    pub(crate) fn renew_record(&self, server: &ServerName) -> std::io::Result<()> {
+        let config = self.callers.unscoped().config();
+        let entry = config.servers.get(server);
+        if let Some(((key, _), entry)) = self.key(server).zip(entry) {
+            self.pins.renew(&key, &entry.transport.program())?;
+            let detail = "a person has replaced the record of its tools, which could not be used";
+            self.ledger
+                .note(Kind::Approval, Outcome::Ok, server, None, detail);
+        }
+        self.pins_changed();
+        Ok(())
+    }
+
     /// Everything of a server that differs from what was approved.
     #[must_use]
     pub(crate) fn pending(&self, server: &ServerName) -> Pending {

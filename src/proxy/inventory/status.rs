@@ -436,6 +436,12 @@ impl Inventory {
     /// The reason why the tools of a server are held back, if its pins cannot be read.
     fn unpinned(&self, server: &ServerName) -> Option<String> {
         let fault = self.pins.holding_fault(server)?;
+        if self.pins.passing_fault(server).is_some() {
+            return Some(format!(
+                "tools are held back for the moment, because it cannot be checked which have changed or were rejected ({fault}); this is \
+                 tried again"
+            ));
+        }
         Some(format!(
             "tools are held back, because it cannot be checked which have changed or were rejected ({fault}); `mcpzip doctor {server}` \
              says what to do"

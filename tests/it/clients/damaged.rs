@@ -174,3 +174,62 @@ fn many_servers_leave_a_large_file_in_few_passes() {
     machine.undo();
     assert_eq!(machine.read(".claude.json"), before);
 }
+
+#[test]
+fn a_run_whose_record_is_damaged_is_named_and_others_are_undone() {
+    for damage in ["{", "", "[]"] {
+        let machine = Machine::new();
+        let cursor = machine.put(user_file("cursor"), PLAIN);
+        machine.migrate(&["--client", "cursor"]);
+        let of = |at: usize| {
+            let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+            runs[at]["id"].as_str().unwrap().to_owned()
+        };
+        let earlier = of(0);
+        machine.put(
+            user_file("windsurf"),
+            r#"{"mcpServers": {"y": {"command": "y-mcp"}}}"#,
+        );
+        machine.migrate(&["--client", "windsurf"]);
+        let run = of(0);
+        let directory = machine.setup().home().path("state/undo").join(&run);
+        fs::write(directory.join("record.json"), damage).unwrap();
+        let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+        assert_eq!(runs[0]["state"], "damaged", "{runs}");
+        for arguments in [
+            &["undo"][..],
+            &["undo", "--json"],
+            &["undo", "--dry-run"],
+            &["undo", &run],
+        ] {
+            let refused = machine.run(arguments).code(1);
+            for part in [
+                run.as_str(),
+                "record.json",
+                "mcp_config.json.before",
+                "undo --list",
+            ] {
+                assert!(refused.stderr.contains(part), "{part}: {refused}");
+            }
+            assert!(!refused.stderr.contains("nothing to undo"), "{refused}");
+        }
+        let report = machine.run(&["doctor", "--json"]).stdout;
+        assert!(
+            report.contains("run-damaged") && report.contains(&run),
+            "{report}"
+        );
+        // A later run is undone as before, and an earlier one by its name.
+        machine.put(
+            user_file("kiro"),
+            r#"{"mcpServers": {"z": {"command": "z-mcp"}}}"#,
+        );
+        machine.migrate(&["--client", "kiro"]);
+        machine.undo();
+        assert!(machine.read(user_file("kiro")).contains("z-mcp"));
+        let _ = machine.run(&["undo", &earlier]).code(0);
+        assert_eq!(fs::read_to_string(&cursor).unwrap(), PLAIN);
+        fs::remove_dir_all(&directory).unwrap();
+        let refused = machine.run(&["undo"]).code(1);
+        assert!(refused.stderr.contains("nothing to undo"), "{refused}");
+    }
+}

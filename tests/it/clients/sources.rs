@@ -208,7 +208,6 @@ fn continues_lists_of_tools_are_carried_over() {
             json!({ "ask": ["rm"] }),
         ),
         ("ask:\n  - '*'\nallow:\n  - ls\n", Value::Null),
-        ("exclude:\n  - '*'\n", json!({ "deny": ["*"] })),
     ] {
         let machine = Machine::new();
         machine.put(user_file("continue"), CONTINUE);
@@ -219,6 +218,8 @@ fn continues_lists_of_tools_are_carried_over() {
         assert_eq!(gh["tools"], tools, "{lists}: {report:#}");
     }
     for lists in [
+        // It is about the tools of mcpzip, too.
+        "exclude:\n  - '*'\n",
         "exclude:\n  - rm(path)\n",
         "exclude:\n  rm: true\n",
         "deny:\n  - rm\n",

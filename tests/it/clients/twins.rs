@@ -57,6 +57,21 @@ fn servers_with_two_secrets_stay_two_unless_the_user_says_that_they_are_one() {
 }
 
 #[test]
+fn a_name_in_the_advice_is_one_word_of_a_shell() {
+    let machine = Machine::new();
+    for (client, token) in [("claude-code", LITERAL), ("cursor", OTHER)] {
+        let entry = json!({ "command": "github-mcp", "env": { "GITHUB_TOKEN": token } });
+        let file = json!({ "mcpServers": { "my srv": entry } });
+        machine.put(user_file(client), &file.to_string());
+    }
+    let plan = machine.run(&["migrate", "--dry-run"]).code(0).json();
+    let told = plan["warnings"].to_string();
+    assert!(told.contains("`--merge 'my srv'`"), "{told}");
+    machine.migrate(&["--merge", "my srv"]);
+    assert_eq!(names(&machine).len(), 1);
+}
+
+#[test]
 fn a_variable_that_is_not_set_gets_the_value_that_the_other_server_has() {
     let machine = machine("${GITHUB_TOKEN}", LITERAL);
     let before = machine.everything();

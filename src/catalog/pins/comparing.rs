@@ -1,0 +1,127 @@
+//! The comparison of a server's list with its record.
+
+use std::collections::BTreeSet;
+use std::io;
+
+use super::change::{Listed, Pending, approved_entries, differences, rejected};
+use super::record::{Record, Store, in_force};
+use crate::config::Trust;
+use crate::tool::ServerName;
+
+/// A comparison of a server's list with its record.
+pub(super) struct Compared {
+    pub(super) record: Record,
+    pub(super) pending: Pending,
+    /// The changes that waited before.
+    pub(super) known: Pending,
+}
+
+impl Compared {
+    /// Whether something waits that did not before.
+    pub(super) fn is_news(&self) -> bool {
+        self.pending.has_news(&self.known)
+    }
+
+    /// Says which tools differ that did not before.
+    pub(super) fn report(&self, server: &ServerName) {
+        for (name, change) in &self.pending.tools {
+            let last = self.known.tools.get(name);
+            if last.is_none_or(|last| last.now != change.now) {
+                tracing::warn!(%server, tool = name, change = change.kind.word(), "a tool is not one that was approved");
+            }
+        }
+    }
+}
+
+/// Compares the list of a server with its record, and keeps both.
+pub(super) fn compare(
+    store: &Store<'_>,
+    program: &str,
+    listed: &Listed,
+    trust: Trust,
+) -> io::Result<Compared> {
+    let before = store.read()?;
+    let known: Pending = store.read_pending()?.unwrap_or_default();
+    let mut record = match &before {
+        Some(record) => record.clone(),
+        None => {
+            let mut record = first_sight(store, program, listed, trust)?;
+            // Those of a record that is lost.
+            record.rejected.extend(rejected(&known.tools));
+            record.rejected_entries.extend(rejected(&known.entries));
+            record
+        }
+    };
+    program.clone_into(&mut record.program);
+    let trust = in_force(trust, record.lost);
+    record.quarantined = match trust {
+        Trust::Report => false,
+        _ => record.quarantined || record.is_quarantined(trust),
+    };
+    let mut pending = differences(&mut record, listed, trust);
+    for (name, change) in &mut pending.tools {
+        // The list before may have been compared where its definitions were still known.
+        let last = known.tools.get(name);
+        change.before = change.before.take().or_else(|| last?.before.clone());
+    }
+    if pending != known {
+        store.write_pending((!pending.is_empty()).then_some(&pending))?;
+    }
+    if before.as_ref() != Some(&record) || !store.is_sealed() {
+        store.write(&record, false)?;
+    }
+    // After the record: a server in a list without a record has lost it.
+    store.note_program(program)?;
+    Ok(Compared {
+        record,
+        pending,
+        known,
+    })
+}
+
+/// The pins of a server that is listed for the first time under its name.
+fn first_sight(
+    store: &Store<'_>,
+    program: &str,
+    listed: &Listed,
+    trust: Trust,
+) -> io::Result<Record> {
+    let others: Vec<Record> = store.of_program(program)?.collect::<io::Result<_>>()?;
+    if others.is_empty() {
+        let mut record = Record::default();
+        if trust.is_quarantine() {
+            return Ok(record);
+        }
+        let waiting: BTreeSet<String> = store
+            .all_pending::<Pending>()?
+            .into_iter()
+            .flat_map(|pending| {
+                let features = pending.features.as_ref();
+                let features = approved_entries(features.and_then(|it| it.after.as_deref()));
+                let changes = pending.tools.into_values();
+                let changes = changes.chain(pending.entries.into_values());
+                let hashes = changes.map(|change| change.now);
+                hashes.chain(features.into_values().map(|pinned| pinned.hash))
+            })
+            .collect();
+        let free = listed
+            .tools
+            .iter()
+            .filter(|(_, (hash, _))| !waiting.contains(hash));
+        for (name, (hash, json)) in free {
+            record.pin(name, hash, json.clone(), false);
+        }
+        record.entries = Some(listed.pinned_entries(|hash| !waiting.contains(hash)));
+        return Ok(record);
+    }
+    Ok(inherited(others))
+}
+
+/// The record that those of other servers with the same program leave.
+pub(super) fn inherited(others: Vec<Record>) -> Record {
+    let mut record = Record::default();
+    for other in others {
+        record.inherit(other);
+    }
+    record
+}

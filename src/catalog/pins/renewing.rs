@@ -1,0 +1,81 @@
+//! A new record in the place of one that cannot be used.
+
+use std::io;
+
+use super::change::{Pending, rejected};
+use super::fault::Fault;
+use super::record::{Record, Store};
+
+/// Sets aside all records of a server that cannot be used, and writes one under which everything of it waits for a person. It has the
+/// rejections that can still be read. Does nothing if the records can be used.
+///
+/// # Errors
+/// When a record could not be opened now, or cannot be replaced.
+pub(super) fn renew(store: &Store<'_>, program: &str) -> io::Result<()> {
+    let known = usable(store.read())?;
+    let is_first = matches!(known, Some(None));
+    for list in store.lists()? {
+        if usable(store.stems_in(&list))?.is_none() {
+            store.set_aside(&list)?;
+            store.rebuild(&list)?;
+        }
+    }
+    let mut record = Record {
+        program: program.to_owned(),
+        quarantined: true,
+        lost: true,
+        ..Record::default()
+    };
+    match usable(store.read_pending::<Pending>())? {
+        Some(pending) => {
+            let pending = pending.unwrap_or_default();
+            record.rejected.extend(rejected(&pending.tools));
+            let entries = rejected(&pending.entries);
+            record.rejected_entries.extend(entries);
+        }
+        None => store.set_aside(&store.pending_name())?,
+    }
+    let mut damaged = Vec::new();
+    for name in store.record_names()? {
+        match usable(store.record(&name))? {
+            Some(known) => {
+                let known = known.unwrap_or_default();
+                record.rejected.extend(known.rejected);
+                record.rejected_entries.extend(known.rejected_entries);
+            }
+            None => damaged.push(name),
+        }
+    }
+    let shared = store.name(None);
+    // The record of all directories is gone, or it is not known whether there was one.
+    let is_gone = known.is_none() && usable(store.record(&shared))? == Some(None);
+    let mut is_whole = true;
+    for other in store.of_program(program)? {
+        match usable(other)? {
+            Some(other) => record.inherit(other),
+            None => is_whole = false,
+        }
+    }
+    if is_gone || is_first && !is_whole {
+        damaged.push(shared);
+    }
+    for name in damaged {
+        store.set_aside(&name)?;
+        store.write_record(&name, &record)?;
+    }
+    // It is made again by the next comparison.
+    store.write_pending(None::<&Pending>)?;
+    match is_first && is_whole {
+        true => Ok(()),
+        false => store.note_program(program),
+    }
+}
+
+/// `None` if it is damaged, gone or in the way.
+fn usable<T>(read: io::Result<T>) -> io::Result<Option<T>> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if Fault::of(&error).is_passing() => Err(error),
+        Err(_) => Ok(None),
+    }
+}
