@@ -24,8 +24,8 @@ import train
 import vocabulary
 
 PIECES = 20_000
-# The rate falls as if there were `PLANNED` steps; training may end earlier.
-PLANNED, STEPS, SIZE, RATE, SEED = 320, 320, 96, 2.5e-5, 48
+# The rate falls as if there were `PLANNED` steps; training ends earlier.
+PLANNED, STEPS, SIZE, RATE, SEED = 500, 320, 96, 4e-5, 47
 HERE = Path(__file__).parent
 
 

@@ -18,7 +18,7 @@ SHARES = {
     "writers": 0.60, "own": 0.02, "metatool": 0.08, "bfcl": 0.06, "stabletoolbench": 0.05, "sealtools": 0.04, "cards": 0.15,
 }
 GROUP = 4
-TRAINING, VALIDATION, TEST = (1, 2, 3, 4, 5, *range(9, 57)), (6,), (7, 8)
+TRAINING, VALIDATION, TEST = (1, 2, 3, 4, 5, *range(9, 33)), (6,), (7, 8)
 # Tools that the queries of a split are ranked among, next to those of its servers.
 OTHERS = 600
 
