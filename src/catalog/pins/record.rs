@@ -43,7 +43,7 @@ const LARGEST: u64 = 512 * 1024 * 1024;
 /// The approved definitions of a server.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The hash of the program or URL, without variables and versions.
+    /// The hashes of the programs that it may be, or of the URL, without variables and versions. A space is between them.
     #[serde(default)]
     pub(super) program: String,
     /// The entry for which a person has approved something.
@@ -485,30 +485,35 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// The records of other servers that run `program`.
+    /// The records of other servers that may run one of `program`.
     ///
     /// # Errors
     /// When one cannot be read, as it may hold back a tool.
     pub(super) fn of_program(&self, program: &str) -> io::Result<Vec<Record>> {
-        let stems = self.files.read(&program_name(program))?;
-        let stems: BTreeSet<String> = stems.unwrap_or_default();
+        let mut stems = BTreeSet::new();
+        for program in program.split(' ') {
+            let known: Option<BTreeSet<String>> = self.files.read(&program_name(program))?;
+            stems.extend(known.unwrap_or_default());
+        }
         let own = self.stem(None);
         let others = stems.iter().filter(|stem| **stem != own);
         let records = others.map(|stem| self.files.read(&format!("{stem}.json")));
         records.filter_map(Result::transpose).collect()
     }
 
-    /// Notes that the server runs `program`.
+    /// Notes that the server may run each of `program`.
     ///
     /// # Errors
     /// When that cannot be kept.
     pub(super) fn note_program(&self, program: &str) -> io::Result<()> {
-        let name = program_name(program);
-        let mut stems: BTreeSet<String> = self.files.read(&name)?.unwrap_or_default();
-        match stems.insert(self.stem(None)) {
-            true => self.files.write(&name, &stems),
-            false => Ok(()),
+        for program in program.split(' ') {
+            let name = program_name(program);
+            let mut stems: BTreeSet<String> = self.files.read(&name)?.unwrap_or_default();
+            if stems.insert(self.stem(None)) {
+                self.files.write(&name, &stems)?;
+            }
         }
+        Ok(())
     }
 
     /// Everything that waits, of any server. A file that cannot be read concerns its own server alone.

@@ -203,7 +203,8 @@ impl Inventory {
         let is_of_person = is_for_people && entry.is_some_and(|entry| entry.trust == Trust::Report);
         // A first list does not change anything, and the list of one person does not concern others.
         let concerns_replicas = !is_for_people && self.snapshot().server(server).is_some();
-        let program = entry.map_or_else(String::new, |entry| entry.transport.program());
+        let programs = entry.map(|entry| entry.transport.programs());
+        let program = Vec::from_iter(programs.unwrap_or_default()).join(" ");
         let stored = self.tasks.spawn_blocking(move || {
             let before = catalog.snapshot();
             let known = before.server(&key.server).map(|known| known.as_listed());
