@@ -170,9 +170,11 @@ impl Reader {
             if wrappers::is_starter(&bare(word)) {
                 self.read(&words[at..], depth);
             }
-            let is_text = word.contains(char::is_whitespace) && depth < DEEPEST;
-            if is_text && self.texts.insert(word.clone()) {
-                for line in lines::commands(word) {
+            let value = word.split_once('=').filter(|_| word.starts_with('-'));
+            let text = value.map_or(word.as_str(), |(_, value)| value);
+            let is_text = text.contains(char::is_whitespace) && depth < DEEPEST;
+            if is_text && self.texts.insert(text.to_owned()) {
+                for line in lines::commands(text) {
                     self.search(&line, depth + 1);
                 }
             }

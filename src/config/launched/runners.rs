@@ -121,8 +121,12 @@ pub(in crate::config) fn package<'a>(command: &'a str, args: &'a [String]) -> Op
     let mut readings = readings(&name, args);
     let (kind, reading) = readings.pop().filter(|_| readings.is_empty())?;
     let first = args.get(reading.at)?;
-    let is_line = |(option, _): &(&str, _)| kind == Kind::Npm && ["-c", "--call"].contains(option);
-    if reading.is_unsure || reading.named.len() > 1 || reading.options.iter().any(is_line) {
+    // They start another program of it.
+    let is_other = |(option, _): &(&str, _)| match kind {
+        Kind::Npm => ["-c", "--call"].contains(option),
+        _ => *option == "--entrypoint",
+    };
+    if reading.is_unsure || reading.named.len() > 1 || reading.options.iter().any(is_other) {
         return None;
     }
     let named = reading.named.first().copied();

@@ -84,6 +84,7 @@ fn one_package_is_one_program_in_every_form() {
                 "xvfb-run -a npx pkg /x",
                 "unheard-of --for 1 npx pkg /x",
                 "unheard-of --line npx~pkg~/x",
+                "fish --command=npx~pkg~/x",
             ][..],
         ),
         (
@@ -140,6 +141,7 @@ fn one_package_is_one_program_in_every_form() {
             "gh-mcp x",
             &[
                 "env gh-mcp x",
+                "env gh-mcp -S x",
                 "sudo -u me gh-mcp x",
                 "time gh-mcp x",
                 "op run -- gh-mcp x",

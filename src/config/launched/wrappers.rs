@@ -112,11 +112,6 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             })
             .collect();
     }
-    if name == "env"
-        && let Some(words) = split(args)
-    {
-        return vec![[vec!["env".to_owned()], words].concat()];
-    }
     if LAUNCHERS.contains(&name) {
         if let Some(at) = args.iter().position(|arg| arg == "--") {
             return vec![args[at + 1..].to_vec()];
@@ -129,11 +124,11 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
         );
     }
     let mut known = WRAPPERS.iter();
-    known
-        .find(|(names, ..)| names.split(' ').any(|known| known == name))
-        .map_or_else(Vec::new, |(_, valued, operands)| {
-            after(args, valued, *operands)
-        })
+    let known = known.find(|(names, ..)| names.split(' ').any(|known| known == name));
+    let lines = known.map(|(_, valued, operands)| after(args, valued, *operands));
+    let split = split(args).filter(|_| name == "env");
+    let split = split.map(|words| [vec![name.to_owned()], words].concat());
+    lines.into_iter().flatten().chain(split).collect()
 }
 
 fn after(args: &[String], valued: &'static str, operands: usize) -> Vec<Vec<String>> {

@@ -142,6 +142,7 @@ mod tests {
                 Some("hashicorp/terraform-mcp-server"),
             ),
             ("docker run --unknown x mcp/fetch", None),
+            ("docker run --entrypoint x mcp/fetch", None),
             ("docker exec x", None),
             ("node server.js", None),
             ("npx", None),
