@@ -95,11 +95,11 @@ impl PackageRun {
             "uvx" | "uv" => pypi,
             _ => return None,
         };
-        read(package(command, args)?)
+        read(&package(command, args)?)
     }
 }
 
-fn npm(package: Package<'_>) -> Option<PackageRun> {
+fn npm(package: &Package<'_>) -> Option<PackageRun> {
     let known = [
         "-y",
         "--yes",
@@ -153,7 +153,7 @@ fn npm(package: Package<'_>) -> Option<PackageRun> {
     })
 }
 
-fn pypi(package: Package<'_>) -> Option<PackageRun> {
+fn pypi(package: &Package<'_>) -> Option<PackageRun> {
     let (mut python, mut with) = (None, Vec::new());
     for (option, value) in &package.options {
         match (*option, *value) {

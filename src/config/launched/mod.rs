@@ -48,6 +48,9 @@ pub(crate) struct Way {
     pub(crate) env: Vec<(String, String)>,
 }
 
+/// Programs that connect to the server at a URL.
+const CONNECTING: &[&str] = &["mcp-remote", "mcp-proxy", "supergateway"];
+
 /// The deepest that command lines within others are read, and the most of them.
 const DEEPEST: usize = 8;
 const MOST: usize = 50;
@@ -151,11 +154,11 @@ impl Reader {
                     package.kind != Kind::Image,
                 );
             }
-            if package.name() == "mcp-remote" {
+            if CONNECTING.contains(&package.name().as_str()) {
                 self.add_address(package.args);
             }
         }
-        if name == "mcp-remote" {
+        if CONNECTING.contains(&name.as_str()) {
             self.add_address(args);
         }
         for inner in wrappers::inner(&name, args) {

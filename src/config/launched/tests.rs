@@ -162,6 +162,7 @@ fn one_package_is_one_program_in_every_form() {
                 "https://a.example/mcp?x=y",
                 "npx -y mcp-remote https://a.example/mcp",
                 "npx mcp-remote https://a.example/mcp --unheard-of",
+                "npx -y supergateway --streamableHttp https://a.example/mcp",
                 "sh -c npx~mcp-remote@latest~https://a.example/mcp",
             ],
         ),
