@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::Node;
 use super::model::{Carried, Target, ToolRule};
-use crate::config::program_name;
+use crate::config::arguments_of;
 
 /// The server behind it.
 pub(super) struct Unwrapped {
@@ -90,24 +90,8 @@ fn arguments(target: &Target) -> Option<(Unwrapped, Vec<String>)> {
         return None;
     };
     let mut used = Vec::new();
-    let mut words = [command.as_str()]
-        .into_iter()
-        .chain(args.iter().map(String::as_str))
-        .peekable();
-    if program_name(words.peek()?) == "cmd" {
-        words.next();
-        words.next_if(|word| word.eq_ignore_ascii_case("/c"))?;
-    }
-    if matches!(program_name(words.peek()?), "npx" | "bunx" | "pnpx") {
-        words.next();
-        while words
-            .next_if(|word| matches!(*word, "-y" | "--yes" | "-q" | "--quiet"))
-            .is_some()
-        {}
-    }
-    words
-        .next()
-        .filter(|word| program_name(word) == "mcp-remote")?;
+    let args = arguments_of("mcp-remote", command, args)?.iter();
+    let mut words = args.map(String::as_str).peekable();
     let url = words
         .next_if(|word| word.starts_with("https://") || word.starts_with("http://"))?
         .to_owned();

@@ -1,7 +1,9 @@
 //! The servers of our own configuration during a migration or an import.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::rc::Rc;
 
 use super::edit::{Edit, PlanError};
 use super::rules::Rights;
@@ -27,6 +29,8 @@ pub(super) struct Servers {
     elsewhere: BTreeSet<String>,
     /// The servers that clients had switched off before they moved, with these clients.
     refused: BTreeMap<String, BTreeSet<Client>>,
+    /// The programs of command lines that were compared before.
+    pub(super) compared: RefCell<BTreeMap<Vec<String>, Rc<BTreeSet<String>>>>,
 }
 
 /// A server that differs from another only in its secrets.
@@ -74,6 +78,7 @@ impl Servers {
             merged: Vec::new(),
             elsewhere: variables_elsewhere(config.node()),
             refused: BTreeMap::new(),
+            compared: RefCell::default(),
         }
     }
 

@@ -1,12 +1,14 @@
 //! The tool rules that servers of one program have in common, so that a rule of one is not avoided by another's name.
 
+use std::collections::BTreeSet;
 use std::path::Path;
+use std::rc::Rc;
 
 use super::model::{Reach, RuleKind};
 use super::rules::Rights;
 use super::servers::{Servers, plain};
 use super::{Client, Found, Node, Rule};
-use crate::config::{address_of, program_name, program_of, without_versions};
+use crate::config::{addresses_of, programs_of, way};
 
 /// A server of a client.
 pub(super) struct Ruled<'s> {
@@ -211,12 +213,7 @@ impl Servers {
 
     /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
     pub(super) fn is_same_program(&self, one: &Node, other: &Node) -> bool {
-        let is_same = |resolves: bool| {
-            let same = self.same(one, resolves);
-            same.is_some() && same == self.same(other, resolves)
-        };
-        is_same(false)
-            || is_same(true)
+        !self.programs(one).is_disjoint(&self.programs(other))
             || self
                 .stored()
                 .difference(&program(one), &program(other))
@@ -233,13 +230,27 @@ impl Servers {
         })
     }
 
-    /// The program or URL of an entry, by which `trust` compares entries, too.
-    fn same(&self, node: &Node, resolves: bool) -> Option<String> {
+    /// The programs that an entry may start, or its URL, by which `trust` compares entries, too.
+    fn programs(&self, node: &Node) -> BTreeSet<String> {
         let text = |key: &str| Some(self.stored().filled(node.get(key)?.as_text()?));
-        if let Some(url) = text("url") {
-            return Some(address_of(&url));
+        match (text("url"), text("command")) {
+            (Some(url), _) => addresses_of(&url),
+            (None, Some(command)) => {
+                let both = [false, true].map(|resolves| self.args(node, resolves));
+                let both = both.map(|args| self.programs_of(&command, args));
+                both.iter().flat_map(|it| it.iter().cloned()).collect()
+            }
+            (None, None) => BTreeSet::new(),
         }
-        Some(program_of(&text("command")?, &self.args(node, resolves)))
+    }
+
+    /// As each entry is compared with all others, its programs are kept.
+    fn programs_of(&self, command: &str, args: Vec<String>) -> Rc<BTreeSet<String>> {
+        let line = [vec![command.to_owned()], args].concat();
+        let mut compared = self.compared.borrow_mut();
+        let of = |line: &Vec<String>| Rc::new(programs_of(&line[0], &line[1..]));
+        let known = compared.get(&line).cloned();
+        known.unwrap_or_else(|| compared.entry(line.clone()).or_insert(of(&line)).clone())
     }
 
     /// The arguments of an entry. With `resolves`, those that name a file are its path.
@@ -260,19 +271,28 @@ impl Servers {
         let command = node.get("command").and_then(Node::as_text);
         let command = command.map(|command| self.stored().filled(command));
         let entry = program(node);
-        let members = entry.members().into_iter().map(|(key, value)| {
-            let value = match (key, &command, value.as_text()) {
-                ("command", Some(command), _) => Node::text(program_name(command).to_lowercase()),
-                ("args", Some(command), _) => {
-                    let args = without_versions(command, &self.args(node, resolves));
-                    Node::texts(args.into_iter().filter(|arg| arg != "-y" && arg != "--yes"))
-                }
-                ("url", _, Some(url)) => Node::text(spelled(&self.stored().filled(url))),
-                _ => value.clone(),
-            };
-            (key, value)
+        let way = command.map(|command| way(&command, &self.args(node, resolves)));
+        let own = ["command", "args", "env"];
+        let members = entry.members().into_iter();
+        let others = members.filter(|(key, _)| way.is_none() || !own.contains(key));
+        let others = others.map(|(key, value)| match (key, value.as_text()) {
+            ("url", Some(url)) => (key, Node::text(spelled(&self.stored().filled(url)))),
+            _ => (key, value.clone()),
         });
-        plain(&Node::map(members))
+        let Some(way) = &way else {
+            return plain(&Node::map(others));
+        };
+        let env = entry.get("env").map(Node::members).unwrap_or_default();
+        let env = env.into_iter().map(|(name, value)| (name, value.clone()));
+        let set = way.env.iter();
+        let set = set.map(|(name, value)| (name.as_str(), Node::text(value.as_str())));
+        let args = way.args.iter().cloned();
+        let started = [
+            ("command", Node::text(way.command.as_str())),
+            ("args", Node::texts(args)),
+            ("env", Node::map(env.chain(set))),
+        ];
+        plain(&Node::map(others.chain(started)))
     }
 
     /// Notes about new servers that are equal to one with another name, if both are on: agents would get each of their tools twice.

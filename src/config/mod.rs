@@ -115,13 +115,14 @@ pub(crate) use error::{
     ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT, how_to_set,
 };
 pub(crate) use folder::{Folder, Holds};
-pub(crate) use hash::{ConfigHash, address_of, program_of, without_versions};
+pub(crate) use hash::{ConfigHash, addresses_of, programs_of};
 pub(crate) use hidden::Hidden;
 pub(crate) use http::HttpOptions;
 pub(crate) use http_auth::{Forwarded, HttpAuth};
 pub(crate) use identity_provider::IdentityProvider;
 pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName};
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
+pub(crate) use launched::{arguments_of, way};
 pub(crate) use limits::{Limit, Limits, Measure};
 pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress, NoAddress};
 pub(crate) use logs::LogOptions;

@@ -3,6 +3,7 @@
 //! Only forms whose meaning is certain are read: for all others the runner itself decides what runs.
 
 use super::Stdio;
+use super::launched::{Package, package};
 use super::runner::program_name;
 
 /// The registry that a package comes from.
@@ -89,31 +90,30 @@ impl PackageRun {
     /// The package that a command line starts.
     #[must_use]
     pub(crate) fn of(command: &str, args: &[String]) -> Option<Self> {
-        let words: Vec<&str> = args.iter().map(String::as_str).collect();
-        match (program_name(command), words.as_slice()) {
-            ("npx", rest) => npm(rest),
-            ("uvx", rest) | ("uv", ["tool", "run", rest @ ..]) => pypi(rest),
-            _ => None,
-        }
+        let read = match program_name(command) {
+            "npx" => npm,
+            "uvx" | "uv" => pypi,
+            _ => return None,
+        };
+        read(&package(command, args)?)
     }
 }
 
-fn npm(words: &[&str]) -> Option<PackageRun> {
-    let mut words = words.iter();
-    let mut package = None;
-    let first = loop {
-        match *words.next()? {
-            "-y" | "--yes" | "-q" | "--quiet" | "--silent" => {}
-            "-p" | "--package" if package.is_none() => package = Some(*words.next()?),
-            "--" => break *words.next()?,
-            word if word.starts_with('-') => match word.strip_prefix("--package=") {
-                Some(named) if package.is_none() => package = Some(named),
-                _ => return None,
-            },
-            word => break word,
-        }
-    };
-    let spec = package.unwrap_or(first);
+fn npm(package: &Package<'_>) -> Option<PackageRun> {
+    let known = [
+        "-y",
+        "--yes",
+        "-q",
+        "--quiet",
+        "--silent",
+        "-p",
+        "--package",
+    ];
+    let mut options = package.options.iter();
+    if !options.all(|(option, _)| known.contains(option)) {
+        return None;
+    }
+    let spec = package.spec;
     let at = spec.char_indices().skip(1).find(|(_, c)| *c == '@');
     let (name, version) = match at {
         Some((at, _)) => (&spec[..at], Some(&spec[at + 1..])),
@@ -146,33 +146,24 @@ fn npm(words: &[&str]) -> Option<PackageRun> {
         name: name.to_owned(),
         extras: String::new(),
         version: version.map(str::to_owned),
-        program: package.is_some().then(|| first.to_owned()),
+        program: package.program.map(str::to_owned),
         python: None,
         with: Vec::new(),
-        args: words.map(|word| (*word).to_owned()).collect(),
+        args: package.args.to_vec(),
     })
 }
 
-fn pypi(words: &[&str]) -> Option<PackageRun> {
-    let mut words = words.iter();
-    let (mut from, mut python, mut with) = (None, None, Vec::new());
-    let first = loop {
-        let word = *words.next()?;
-        let (option, joined) = match word.split_once('=') {
-            Some((option, value)) if option.starts_with("--") => (option, Some(value)),
-            _ => (word, None),
-        };
-        let mut value = || joined.or_else(|| words.next().copied());
-        match option {
-            "-q" | "--quiet" | "--no-progress" if joined.is_none() => {}
-            "--from" if from.is_none() => from = Some(value()?),
-            "-p" | "--python" if python.is_none() => python = Some(value()?.to_owned()),
-            "--with" => with.push(value()?.to_owned()),
-            option if option.starts_with('-') => return None,
-            _ => break word,
+fn pypi(package: &Package<'_>) -> Option<PackageRun> {
+    let (mut python, mut with) = (None, Vec::new());
+    for (option, value) in &package.options {
+        match (*option, *value) {
+            ("-q" | "--quiet" | "--no-progress" | "--from", _) => {}
+            ("-p" | "--python", Some(value)) if python.is_none() => python = Some(value.to_owned()),
+            ("--with", Some(value)) => with.push(value.to_owned()),
+            _ => return None,
         }
-    };
-    let spec = from.unwrap_or(first);
+    }
+    let spec = package.spec;
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._".contains(c);
     let end = spec.find(|c| !is_plain(c)).unwrap_or(spec.len());
     let (name, rest) = spec.split_at(end);
@@ -209,10 +200,10 @@ fn pypi(words: &[&str]) -> Option<PackageRun> {
         name: name.to_owned(),
         extras: extras.to_owned(),
         version: version.map(str::to_owned),
-        program: from.is_some().then(|| first.to_owned()),
+        program: package.program.map(str::to_owned),
         python,
         with,
-        args: words.map(|word| (*word).to_owned()).collect(),
+        args: package.args.to_vec(),
     })
 }
 

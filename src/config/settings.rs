@@ -682,16 +682,21 @@ pub(super) fn share_trust(
     let is_strict = |server: &Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
     for (name, server) in servers.iter().filter(|(_, server)| is_strict(server)) {
         let own = (server.trust, name.clone());
-        let known = strictest.entry(server.transport.program());
-        let known = known.or_insert_with(|| own.clone());
-        if own.0 > known.0 {
-            *known = own;
+        for program in server.transport.programs() {
+            let known = strictest.entry(program).or_insert_with(|| own.clone());
+            if own.0 > known.0 {
+                *known = own.clone();
+            }
         }
     }
     let mut raised = BTreeMap::new();
     for (name, server) in servers {
-        if !strictest.is_empty()
-            && let Some((trust, by)) = strictest.get(&server.transport.program())
+        let programs = match strictest.is_empty() {
+            true => BTreeSet::new(),
+            false => server.transport.programs(),
+        };
+        let known = programs.iter().filter_map(|it| strictest.get(it));
+        if let Some((trust, by)) = known.max_by_key(|(trust, _)| *trust)
             && *trust > server.trust
         {
             server.trust = *trust;

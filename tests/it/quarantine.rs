@@ -177,6 +177,76 @@ fn client_in(setup: &Setup, directory: &Path) -> Client {
     client
 }
 
+/// The entry `name` behind other programs, as `b0`, `b1` and so on.
+#[cfg(unix)]
+fn behind_others(mut setup: Setup, name: &str) -> (Setup, Vec<String>) {
+    let entry = entry_of(&setup, name);
+    let args = entry["args"].as_array().unwrap().iter();
+    let words: Vec<&str> = args
+        .chain([&entry["command"]])
+        .filter_map(|it| it.as_str())
+        .collect();
+    let (command, args) = words.split_last().unwrap();
+    let line = format!("{command} {}", args.join(" "));
+    let forms = [
+        json!(["bash", "-c", format!("cd / && exec {line} 2>/dev/null")]),
+        json!(["sh", "-c", line, "sh"]),
+        json!(["env", "-S", line]),
+        json!([
+            "env",
+            "--unset=NO_SUCH",
+            "nice",
+            "-n",
+            "1",
+            "sh",
+            "-c",
+            format!("A=1 {line}; exit")
+        ]),
+    ];
+    let mut names = Vec::new();
+    for (at, form) in forms.iter().enumerate() {
+        let words = form.as_array().unwrap();
+        let entry = json!({ "command": words[0], "args": words[1..], "env": entry["env"] });
+        names.push(format!("b{at}"));
+        setup = setup.entry(&names[at], &entry.to_string());
+    }
+    (setup, names)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_quarantine_reaches_the_same_program_behind_others() {
+    let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
+    let (setup, names) = behind_others(setup, "web");
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    for name in names {
+        is_held(&mut client, &format!("{name}__read_page"));
+    }
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_rejection_reaches_the_same_program_behind_others() {
+    let setup = under("report", turning());
+    listed_twice(&setup).finish();
+    let Some(terminal) = Terminal::run(&setup.command(&["reject", "web", "read"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("rejected: 1");
+    let (setup, names) = behind_others(setup, "web");
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    for name in names {
+        let held = is_held(&mut client, &format!("{name}__read"));
+        assert!(held.contains("a person has rejected it"), "{held}");
+    }
+    client.finish();
+}
+
 #[cfg(unix)]
 #[test]
 fn a_rejection_holds_in_every_directory() {

@@ -47,7 +47,7 @@ const LARGEST: u64 = 512 * 1024 * 1024;
 /// The approved definitions of a server.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// The hash of the program or URL, without variables and versions.
+    /// The hashes of the programs that it may be, or of the URL, without variables and versions. A space is between them.
     #[serde(default)]
     pub(super) program: String,
     /// The entry for which a person has approved something.
@@ -584,7 +584,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// The records of other servers that run `program`: each may hold back a tool.
+    /// The records of other servers that may run one of `program`: each may hold back a tool.
     ///
     /// # Errors
     /// When it cannot be told which these are. Each is an error of its own if it cannot be read.
@@ -592,27 +592,30 @@ impl<'a> Store<'a> {
         &self,
         program: &str,
     ) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
-        let own = self.stem(None);
-        let stems = self.stems_in(&program_name(program))?;
-        let others = stems.into_iter().filter(move |stem| *stem != own);
-        Ok(others.map(move |stem| {
+        let mut stems = BTreeSet::new();
+        for list in lists_of(program) {
+            stems.extend(self.stems_in(&list)?);
+        }
+        stems.remove(&self.stem(None));
+        Ok(stems.into_iter().map(move |stem| {
             let name = format!("{stem}.json");
             let missing = || Fault::missing(Path::new(&name));
             self.files.read(&name)?.ok_or_else(missing)
         }))
     }
 
-    /// Notes that the server runs `program`, and has a record.
+    /// Notes that the server may run each of `program`, and has a record.
     ///
     /// # Errors
     /// When that cannot be kept.
     pub(super) fn note_program(&self, program: &str) -> io::Result<()> {
-        let name = program_name(program);
-        let mut stems = self.stems_in(&name)?;
-        match stems.insert(self.stem(None)) {
-            true => self.files.write(&name, &stems),
-            false => Ok(()),
+        for list in lists_of(program) {
+            let mut stems = self.stems_in(&list)?;
+            if stems.insert(self.stem(None)) {
+                self.files.write(&list, &stems)?;
+            }
         }
+        Ok(())
     }
 
     /// The servers in a list of those that run a program.
@@ -643,8 +646,8 @@ impl<'a> Store<'a> {
             let is_shared = !is_list(&name) && !name.ends_with(PENDING) && !name.contains('@');
             if let Some(stem) = stem.filter(|_| is_shared) {
                 let record = self.record(&name);
-                let program = record.map(|it| it.map(|it| program_name(&it.program)));
-                if program.map_or(true, |program| program.as_deref() == Some(list)) {
+                let may_run = |record: Record| lists_of(&record.program).any(|name| name == list);
+                if record.map_or(true, |record| record.is_some_and(may_run)) {
                     stems.insert(stem.to_owned());
                 }
             }
@@ -799,8 +802,10 @@ fn is_list(name: &str) -> bool {
 }
 
 /// The list of the servers that run `program`.
-fn program_name(program: &str) -> String {
-    format!("~{program}.json")
+fn lists_of(program: &str) -> impl Iterator<Item = String> + '_ {
+    program
+        .split(' ')
+        .map(|program| format!("~{program}.json"))
 }
 
 /// Locks out other processes until the returned file is dropped.
@@ -851,7 +856,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
 /// Whether a file that is not found is a link, or below one, that leads nowhere, as to a disk that is not mounted.
 fn leads_nowhere(path: &Path) -> bool {
     let is_link = |path: &Path| path.is_symlink() && !path.exists();
-    is_link(path) || path.parent().is_some_and(is_link)
+    path.ancestors().any(is_link)
 }
 
 /// The last member of a record, and its last bracket: the number of bytes of the whole, so that nothing that was cut, appended or merged

@@ -26,9 +26,7 @@ impl Server {
     #[must_use]
     pub(crate) fn calls_at_once(&self) -> Option<NonZeroUsize> {
         self.max_concurrent.or_else(|| match &self.transport {
-            Transport::Stdio(stdio) if table::row(stdio).is_some_and(|row| row.is_serial) => {
-                Some(NonZeroUsize::MIN)
-            }
+            Transport::Stdio(stdio) if table::is_serial(stdio) => Some(NonZeroUsize::MIN),
             _ => None,
         })
     }

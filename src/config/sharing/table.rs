@@ -2,8 +2,8 @@
 
 use std::sync::LazyLock;
 
-use crate::config::launched::{Package, package, runner};
-use crate::config::{Scope, Stdio, program_name};
+use crate::config::launched::{Kind, package, programs};
+use crate::config::{Scope, Stdio};
 
 const TABLE: &str = include_str!("packages.tsv");
 
@@ -21,30 +21,54 @@ pub(super) struct Row {
     /// Whether it never asks its client anything.
     pub(super) asks_nothing: bool,
     /// Whether calls at the same time spoil its state.
-    pub(super) is_serial: bool,
+    is_serial: bool,
 }
 
-/// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) starts. A program that is started without one
-/// may only have the name of a package, so it is found where that makes it less shared.
+/// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) certainly starts, or one that makes it less shared
+/// of a package that it may start. A program that is started without a runner may only have the name of a package.
 pub(super) fn row(stdio: &Stdio) -> Option<Row> {
-    if let Some(Package { kind, name, .. }) = package(&stdio.command, &stdio.args) {
-        let mut rows = ROWS.iter().copied();
-        return rows.find(|row| row.kind == kind.word() && row.package == name);
-    }
-    let program = program_name(&stdio.command);
-    let last = |package: &'static str| package.rsplit('/').next().unwrap_or(package);
-    let mut rows = ROWS.iter().copied();
-    rows.find(|row| row.scope == Scope::Session && last(row.package) == program)
+    let rows = possible(stdio);
+    let less = rows.into_iter().filter(|row| row.scope != Scope::All);
+    less.min_by_key(|row| row.scope).or_else(|| {
+        let package = package(&stdio.command, &stdio.args)?;
+        find(package.kind, &package.name())
+    })
+}
+
+/// Whether calls at the same time may spoil its state.
+pub(super) fn is_serial(stdio: &Stdio) -> bool {
+    possible(stdio).iter().any(|row| row.is_serial)
+}
+
+/// The rows of all that may be started.
+fn possible(stdio: &Stdio) -> Vec<Row> {
+    let programs = programs(&stdio.command, &stdio.args).into_iter();
+    let rows = programs.filter_map(|program| match program.kind {
+        Kind::Plain => {
+            let last = |package: &'static str| package.rsplit('/').next().unwrap_or(package);
+            let mut rows = ROWS.iter().filter(|row| row.scope == Scope::Session);
+            rows.find(|row| last(row.package) == program.name).copied()
+        }
+        kind => find(kind, &program.name),
+    });
+    rows.collect()
+}
+
+fn find(kind: Kind, name: &str) -> Option<Row> {
+    let mut rows = ROWS.iter();
+    rows.find(|row| row.kind == kind.word() && row.package == name)
+        .copied()
 }
 
 /// Whether a container is started with a directory of this machine.
 pub(super) fn mounts(stdio: &Stdio) -> bool {
     let is_mount = |arg: &String| {
         let name = arg.split_once('=').map_or(arg.as_str(), |(name, _)| name);
-        name.starts_with("-v") || ["--volume", "--mount"].contains(&name)
+        let is_short = name.starts_with('-') && !name.starts_with("--") && name.contains('v');
+        is_short || ["--volume", "--mount", "--volumes-from"].contains(&name)
     };
-    let (name, _) = runner(&stdio.command, &stdio.args);
-    ["docker", "podman", "nerdctl"].contains(&name) && stdio.args.iter().any(is_mount)
+    let package = package(&stdio.command, &stdio.args);
+    package.is_some_and(|package| package.kind == Kind::Image) && stdio.args.iter().any(is_mount)
 }
 
 /// The table is read once, not for each of the servers: that was a tenth of the start.
@@ -118,6 +142,7 @@ mod tests {
                 Some("hashicorp/terraform-mcp-server"),
             ),
             ("docker run --unknown x mcp/fetch", None),
+            ("docker run --entrypoint x mcp/fetch", None),
             ("docker exec x", None),
             ("node server.js", None),
             ("npx", None),
@@ -125,7 +150,7 @@ mod tests {
             let stdio = stdio(line);
             assert_eq!(
                 package(&stdio.command, &stdio.args)
-                    .map(|package| package.name)
+                    .map(|package| package.name())
                     .as_deref(),
                 expected,
                 "{line}"
@@ -140,6 +165,20 @@ mod tests {
         assert_eq!(scope("uvx tavily-mcp"), None);
         assert_eq!(scope("/opt/bin/tavily-mcp"), None);
         assert_eq!(scope("/opt/bin/serena start"), Some(Scope::Session));
+        for line in [
+            "env A=1 npx -y @playwright/mcp",
+            "npx --unheard-of @playwright/mcp",
+            "op run -- npx @playwright/mcp",
+            "docker run --unheard-of mcr.microsoft.com/playwright/mcp",
+        ] {
+            assert_eq!(scope(line), Some(Scope::Session), "{line}");
+        }
+        // Nothing is more shared for what is not certain.
+        for line in ["npx --unheard-of tavily-mcp", "env A=1 npx tavily-mcp"] {
+            assert_eq!(scope(line), None, "{line}");
+        }
+        let memory = "npx --unheard-of @modelcontextprotocol/server-memory";
+        assert!(row(&stdio(memory)).is_none() && is_serial(&stdio(memory)));
     }
 
     #[test]

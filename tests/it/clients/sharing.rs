@@ -34,6 +34,14 @@ fn an_allow_list_for_a_server_that_is_run_in_another_way_takes_no_tools_from_the
             json!({ "httpUrl": "https://m.example/mcp?readonly=1" }),
         ),
         (
+            json!({ "command": "npx", "args": ["gh-mcp"] }),
+            json!({ "command": "env", "args": ["MODE=ro", "npx", "gh-mcp"] }),
+        ),
+        (
+            json!({ "command": "npx", "args": ["gh-mcp"] }),
+            json!({ "command": "npx", "args": ["--unheard-of", "gh-mcp"] }),
+        ),
+        (
             with_token("ghp_0123456789abcdefABCDEF0123456789abcd"),
             with_token("ghp_zyxwvutsrqponmlkZYXWVU9876543210dcba"),
         ),
@@ -77,6 +85,14 @@ fn an_allow_list_holds_for_an_equal_server_of_another_client_and_the_plan_says_s
         (
             json!({ "command": "npx", "args": ["-y", "@x/gh@1"] }),
             json!({ "command": "/usr/bin/npx", "args": ["@x/gh@latest"] }),
+        ),
+        (
+            json!({ "command": "bunx", "args": ["@x/gh"] }),
+            json!({ "command": "npx", "args": ["-q", "@x/gh@1"] }),
+        ),
+        (
+            json!({ "command": "podman", "args": ["run", "-i", "--rm", "x/y:v2"] }),
+            json!({ "command": "docker", "args": ["run", "--rm", "-i", "x/y"] }),
         ),
         // It may be the same token.
         (

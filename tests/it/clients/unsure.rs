@@ -91,6 +91,28 @@ fn a_denial_reaches_the_same_package_whoever_starts_it() {
         ("w-mcp x", "sh -c w-mcp_x"),
         ("npx -y pkg", "bash -lc exec_npx_-y_pkg"),
         ("https://a.example/mcp", "https://a.example:443/mcp"),
+        // Options and programs around it that may be unknown, and other spellings.
+        ("npx -y pkg", "npx --unheard-of x pkg"),
+        ("npx -y pkg", "npx -c pkg"),
+        ("npx -y pkg", "deno run -A npm:pkg"),
+        ("npx -y pkg", "sudo -u me NPX.CMD pkg"),
+        ("npx -y pkg", "op run --env-file=.env -- npx pkg"),
+        ("npx -y pkg", "unheard-of --for 1 npx pkg"),
+        ("npx -y pkg", "bash -c cd_/x_&&_exec_npx_pkg_2>/dev/null"),
+        ("npx -y pkg", "env -S A=1_npx pkg"),
+        ("npx -y pkg", "npx alias@npm:pkg"),
+        ("uvx mcp-server-git", "uvx -w extra MCP.Server.Git"),
+        ("docker run -i x/y", "finch run -itd index.docker.io/x/y"),
+        (
+            "docker run postgres",
+            "docker -H tcp://a run docker.io/library/postgres",
+        ),
+        ("w-mcp x", "sh -c w-mcp_x_|_log"),
+        ("https://a.example/mcp", "https://me:pw@a.example.//%6Dcp"),
+        (
+            "https://a.example/mcp",
+            "npx mcp-remote https://a.example/mcp --unheard-of",
+        ),
     ] {
         for (one, other) in [(one, other), (other, one)] {
             let denied = json!({ "deny": ["rm"] });
@@ -106,7 +128,8 @@ fn another_image_argument_or_address_is_another_server() {
         ("docker run -i --rm x/y", "docker run -i --rm x/z"),
         ("docker run -i x/y /a", "docker run -i x/y /b"),
         ("npx -y pkg", "npx -y other"),
-        ("w-mcp x", "sh -c w-mcp_x_|_log"),
+        ("w-mcp x", "sh -c cd_/x_&&_v-mcp_x"),
+        ("npx --unheard-of x pkg", "npx --unheard-of x other"),
         ("https://a.example/mcp", "https://a.example:8443/mcp"),
     ] {
         let expected = [json!({ "deny": ["rm"] }), Value::Null];

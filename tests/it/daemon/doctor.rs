@@ -135,17 +135,29 @@ fn doctor_names_an_http_address_that_the_daemon_cannot_use() {
 #[test]
 fn doctor_names_the_servers_that_could_be_shared_and_the_processes_that_it_would_save() {
     let server = || Server::new().tool("t", [answer("done")]);
+    let browser = |line: &[&str]| {
+        let args = [&line[1..], &["@playwright/mcp"]].concat();
+        json!({ "command": line[0], "args": args }).to_string()
+    };
     let setup = Setup::new()
         .server("a", server())
         .server("b", server())
         .server_with("own", server(), json!({ "share": "session" }))
+        .entry("env", &browser(&["env", "A=1", "/none/npx", "-y"]))
+        .entry(
+            "shell",
+            &browser(&["sh", "-c", "cd / && /none/npx -y @playwright/mcp"]),
+        )
+        .entry("option", &browser(&["/none/npx", "--unheard-of"]))
         .setting("daemon", json!("off"))
         .daemon_as_configured();
     setup.save();
     let found = findings(&setup, "daemon-share", &[]);
     let what = found[0]["what"].as_str().unwrap();
-    assert!(what.contains("a, b") && what.contains("2 fewer"), "{what}");
-    assert!(!what.contains("own,"), "{what}");
+    assert!(
+        what.contains("servers: a, b.") && what.contains("2 fewer"),
+        "{what}"
+    );
     let setup = setup.setting("daemon", json!("auto"));
     setup.save();
     assert!(findings(&setup, "daemon-share", &[]).is_empty());

@@ -5,6 +5,7 @@
 //! restricted server. An agent that may start any program can still write one that starts the server; this prevents
 //! only that an entry alone does so.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use percent_encoding::percent_decode_str;
@@ -13,7 +14,7 @@ use serde_json::Value;
 
 use super::denied::Denied;
 use super::restrictions::{is_disabled, restrictions};
-use crate::config::{Config, Document, Transport};
+use crate::config::{Config, Document, Transport, addresses_of, programs_of};
 
 /// Programs that run other programs, without their file extension.
 const RUNNERS: &[&str] = &[
@@ -125,7 +126,11 @@ pub(super) fn refusal(
             let server = other.clone();
             return Some(Denied::Incomparable { server });
         };
-        if subject.iter().any(|word| words.contains(word)) {
+        let is_same = || {
+            let there = transport(other, config).map(Transport::programs);
+            !programs(entry).is_disjoint(&there.unwrap_or_default())
+        };
+        if subject.iter().any(|word| words.contains(word)) || is_same() {
             let server = other.clone();
             return Some(Denied::Duplicate { server });
         }
@@ -152,12 +157,7 @@ fn subject(name: &str, document: &Document, config: &Config) -> Option<Vec<Strin
     collect(&written[0], false, &mut program);
     collect(&written[1], false, &mut rest);
     collect(&written[2], false, &mut rest);
-    let mut servers = config.servers.iter();
-    let known = servers.find(|(server, _)| {
-        let written = config.renamed.get(*server);
-        written.map_or(server.as_str(), String::as_str) == name
-    });
-    match known.map(|(_, server)| &server.transport) {
+    match transport(name, config) {
         Some(Transport::Stdio(stdio)) => {
             collect(&Value::from(stdio.command.as_str()), false, &mut program);
             collect(&Value::from(stdio.args.clone()), false, &mut rest);
@@ -187,6 +187,29 @@ fn subject(name: &str, document: &Document, config: &Config) -> Option<Vec<Strin
         .cloned()
         .collect();
     Some(if subject.is_empty() { program } else { subject })
+}
+
+/// The server of the entry `name`, if it is usable.
+fn transport<'c>(name: &str, config: &'c Config) -> Option<&'c Transport> {
+    let mut servers = config.servers.iter();
+    let known = servers.find(|(server, _)| {
+        let written = config.renamed.get(*server);
+        written.map_or(server.as_str(), String::as_str) == name
+    });
+    known.map(|(_, server)| &server.transport)
+}
+
+/// The programs that an entry may start, as it is written.
+fn programs(entry: &Value) -> BTreeSet<String> {
+    let args = entry["args"].as_array().into_iter().flatten();
+    let args: Vec<String> = args
+        .filter_map(|arg| arg.as_str().map(str::to_owned))
+        .collect();
+    match (entry["url"].as_str(), entry["command"].as_str()) {
+        (Some(url), _) => addresses_of(url),
+        (None, Some(command)) => programs_of(command, &args),
+        (None, None) => BTreeSet::new(),
+    }
 }
 
 fn has_variable(value: &Value) -> bool {

@@ -1,0 +1,206 @@
+//! The packages, images and programs that a command line starts, by any runner and behind other programs.
+//!
+//! The answer is a set: an option that is not known may have a value or none, and a program that is not known may start the one
+//! after it. Two entries that may start the same are the same for all that withholds. Only [`package`] and [`way`] are certain.
+
+mod lines;
+mod options;
+mod runners;
+mod spelling;
+#[cfg(test)]
+mod tests;
+mod wrappers;
+
+use std::collections::BTreeSet;
+
+pub(crate) use runners::arguments_of;
+pub(super) use runners::{Package, package};
+pub(super) use spelling::addresses;
+use spelling::{bare, names, versionless};
+
+use super::runner::{may_install, program_name};
+
+/// The kinds of what is started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Kind {
+    Npm,
+    Pypi,
+    Image,
+    /// A program without a runner.
+    Plain,
+    /// A server at a URL, behind a program that connects to it.
+    Url,
+}
+
+/// A program that a command line may start. Versions of packages and plain flags do not count.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Program {
+    pub(super) kind: Kind,
+    pub(super) name: String,
+    args: Vec<String>,
+}
+
+/// A command line in a form that is the same for all that certainly start one program in one way.
+pub(crate) struct Way {
+    pub(crate) command: String,
+    pub(crate) args: Vec<String>,
+    /// Variables that it sets.
+    pub(crate) env: Vec<(String, String)>,
+}
+
+/// Programs that connect to the server at a URL.
+const CONNECTING: &[&str] = &["mcp-remote", "mcp-proxy", "supergateway"];
+
+/// The deepest that command lines within others are read, and the most of them.
+const DEEPEST: usize = 8;
+const MOST: usize = 50;
+
+impl Kind {
+    /// The words of `packages.tsv` and of hashes that are stored.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pypi => "pypi",
+            Self::Image => "image",
+            Self::Plain => "stdio",
+            Self::Url => "url",
+        }
+    }
+}
+
+impl Program {
+    /// Its texts, by which it is stored. Those that older versions wrote are among the programs of each command line.
+    pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
+        let head = [self.kind.word(), &self.name];
+        head.into_iter().chain(self.args.iter().map(String::as_str))
+    }
+
+    /// The programs at a URL.
+    pub(super) fn at(url: &str) -> impl Iterator<Item = Self> {
+        addresses(url).into_iter().map(|name| Self {
+            kind: Kind::Url,
+            name,
+            args: Vec::new(),
+        })
+    }
+}
+
+/// All that a command line may start.
+pub(super) fn programs(command: &str, args: &[String]) -> BTreeSet<Program> {
+    let mut reader = Reader::default();
+    let line: Vec<String> = [command.to_owned()]
+        .into_iter()
+        .chain(args.to_vec())
+        .collect();
+    reader.read(&line, 0);
+    reader.search(&line, 1);
+    reader.found
+}
+
+/// See [`Way`].
+#[must_use]
+pub(crate) fn way(command: &str, args: &[String]) -> Way {
+    let (mut command, mut args, mut env) = (command.to_owned(), args.to_vec(), Vec::new());
+    while let Some(inner) = wrappers::certain(&bare(&command), &args, &mut env) {
+        (command, args) = inner;
+    }
+    let is_package = may_install(&command, &args);
+    let (name, words) = match package(&command, &args) {
+        Some(package) => (
+            format!("{} {}", package.kind.word(), package.name()),
+            package.way(),
+        ),
+        None => (program_name(&command).to_lowercase(), args),
+    };
+    let words = words.into_iter();
+    let words = words.map(|word| match is_package {
+        true => versionless(&word).to_owned(),
+        false => word,
+    });
+    Way {
+        command: name,
+        args: words.collect(),
+        env,
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    found: BTreeSet<Program>,
+    seen: BTreeSet<Vec<String>>,
+    texts: BTreeSet<String>,
+}
+
+impl Reader {
+    fn read(&mut self, line: &[String], depth: usize) {
+        let Some((command, args)) = line.split_first() else {
+            return;
+        };
+        let is_new = depth < DEEPEST && self.seen.len() < MOST && self.seen.insert(line.to_vec());
+        if !is_new {
+            return;
+        }
+        let is_package = may_install(command, args);
+        let name = bare(command);
+        for name in [&program_name(command).to_lowercase(), &name] {
+            self.add(Kind::Plain, name, args, is_package);
+        }
+        for package in runners::packages(&name, args) {
+            for name in names(package.kind, package.spec) {
+                self.add(
+                    package.kind,
+                    &name,
+                    package.args,
+                    package.kind != Kind::Image,
+                );
+            }
+            if CONNECTING.contains(&package.name().as_str()) {
+                self.add_address(package.args);
+            }
+        }
+        if CONNECTING.contains(&name.as_str()) {
+            self.add_address(args);
+        }
+        for inner in wrappers::inner(&name, args) {
+            self.read(&inner, depth + 1);
+            self.search(&inner, depth + 1);
+        }
+    }
+
+    /// Reads what begins with a runner or a shell after a program that is not known, and within texts.
+    fn search(&mut self, words: &[String], depth: usize) {
+        for (at, word) in words.iter().enumerate() {
+            if wrappers::is_starter(&bare(word)) {
+                self.read(&words[at..], depth);
+            }
+            let value = word.split_once('=').filter(|_| word.starts_with('-'));
+            let text = value.map_or(word.as_str(), |(_, value)| value);
+            let is_text = text.contains(char::is_whitespace) && depth < DEEPEST;
+            if is_text && self.texts.insert(text.to_owned()) {
+                for line in lines::commands(text) {
+                    self.search(&line, depth + 1);
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, kind: Kind, name: &str, args: &[String], is_package: bool) {
+        let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
+        let args = args.iter().filter(|arg| !is_flag(arg));
+        let args = args.map(|arg| if is_package { versionless(arg) } else { arg });
+        self.found.insert(Program {
+            kind,
+            name: name.to_owned(),
+            args: args.map(str::to_owned).collect(),
+        });
+    }
+
+    fn add_address(&mut self, args: &[String]) {
+        let mut args = args.iter();
+        if let Some(url) =
+            args.find(|arg| arg.starts_with("http://") || arg.starts_with("https://"))
+        {
+            self.found.extend(Program::at(url));
+        }
+    }
+}
