@@ -217,6 +217,7 @@ impl Plan {
                     )
                 })
                 .or_else(|| astray::elsewhere(client, survey, config_file))
+                .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
                 .or_else(|| {
                     let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)
                         .or_else(|| withheld.reason(found, &moving));
@@ -228,7 +229,7 @@ impl Plan {
                     Some(reason.with(all_the_same(found, around)))
                 })
                 .or_else(|| {
-                    useless_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
+                    denied_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
                 }) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
@@ -464,29 +465,29 @@ fn stays(
     Some(reason)
 }
 
-/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off, or all tools are denied.
-fn useless_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
-    let entry = found
-        .entry
-        .as_ref()
-        .ok()
-        .filter(|entry| !entry.is_disabled)?;
-    let node = entry.to_node();
-    if let Some(name) = servers.off_equal(&node) {
-        let clients: Vec<&str> = servers
-            .history
-            .refused_by(name)
-            .map(Client::title)
-            .collect();
-        let also = match clients.is_empty() {
-            true => String::new(),
-            false => format!(
-                ", also for {}, which had it switched off",
-                clients.join(" and ")
-            ),
-        };
-        return Some(off_here(name, &also));
-    }
+/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off.
+fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
+    let name = servers.off_equal(&entry_that_is_on(found)?.to_node())?;
+    let refused_by = servers.history.refused_by(name);
+    let clients: Vec<&str> = refused_by.map(Client::title).collect();
+    let also = match clients.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", also for {}, which had it switched off",
+            clients.join(" and ")
+        ),
+    };
+    Some(off_here(name, &also))
+}
+
+fn entry_that_is_on(found: &Found) -> Option<&Entry> {
+    let entry = found.entry.as_ref().ok();
+    entry.filter(|entry| !entry.is_disabled)
+}
+
+/// The reason why a server that is on stays: mcpzip has it under some name, where all tools are denied.
+fn denied_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
+    let node = entry_that_is_on(found)?.to_node();
     let is_denied = rules_of(survey, found).any(withholds_all);
     let name = servers.denied_equal(&node).filter(|_| !is_denied)?;
     Some(format!(

@@ -460,12 +460,12 @@ fn about_others(
         let name = format!("{}-{}", safe_name(&rule.server), client.name());
         servers.has_rule(&name, rule)
     };
-    // An entry of one project says nothing about the name in a rule for all of them.
+    // An entry in a project's file says nothing about the name in a rule for all projects.
     let is_other_program = |name: &str, at: usize, project: Option<&Path>| {
         let mut own = own.iter().zip(&nearby[at]);
         own.any(|((found, _), near)| {
             let of_project = found.location.project.as_deref();
-            let is_its = of_project.is_none_or(|_| of_project == project);
+            let is_its = found.scope() != Scope::Project || of_project == project;
             found.name == name && near.is_none() && is_its && found.location.path != config_file
         })
     };

@@ -278,6 +278,7 @@ fn a_rule_by_the_name_in_the_client_holds_however_that_was_changed() {
         let report = machine.migrate(&[]);
         let all = machine.servers();
         let (_, entry) = all.as_object().unwrap().iter().next().unwrap();
-        assert_eq!(entry["tools"]["deny"], json!(["rm"]), "{name}: {report:#}");
+        let denied = entry["tools"]["deny"].to_string();
+        assert!(denied.contains(r#""rm""#), "{name}: {report:#}");
     }
 }

@@ -160,8 +160,20 @@ fn a_text_in_another_encoding_or_without_yaml_is_read_as_far_as_it_can_be() {
             head,
             true,
         ),
-        ("claude-code", GH, ".claude/skills/a/README.md", b"\0", true),
-        ("claude-code", GH, ".claude/skills/a/SKILL.md", b"\0", false),
+        (
+            "claude-code",
+            GH,
+            ".claude/skills/a/README.md",
+            b"\xff\xfe-\0",
+            true,
+        ),
+        (
+            "claude-code",
+            GH,
+            ".claude/skills/a/SKILL.md",
+            b"\xff\xfe-\0",
+            false,
+        ),
         (
             "claude-code",
             GH,
