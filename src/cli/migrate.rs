@@ -108,6 +108,27 @@ impl Arguments {
         existing(path).map(Some)
     }
 
+    /// The options that choose clients and scopes, as they were given.
+    fn selection(&self) -> String {
+        let option = |name: &str, values: &[String]| -> String {
+            let values = values.iter();
+            values
+                .map(|value| format!(" --{name} {}", shell_word(value)))
+                .collect()
+        };
+        let file = self.claude_config.iter();
+        let file: Vec<String> = file
+            .map(|file| file.to_string_lossy().into_owned())
+            .collect();
+        [
+            option("client", &self.client),
+            option("without", &self.without),
+            option("scope", &self.scope),
+            option("claude-config", &file),
+        ]
+        .concat()
+    }
+
     fn clients(&self) -> Vec<Client> {
         match self.claude_config {
             Some(_) => vec![Client::ClaudeCode],
@@ -148,7 +169,7 @@ pub(super) async fn run(
             .collect(),
         only: arguments.only.clone(),
         drop_rules: arguments.drop_rules,
-        refused: machine.journal().switched_off(),
+        history: machine.journal().history(),
         ..Choice::default()
     };
     arguments.secrets.choose(&mut choice);
@@ -174,7 +195,7 @@ pub(super) async fn run(
     if can_ask {
         show(&survey, &made, machine, output);
         // Before any question.
-        check_rules(&made)?;
+        check_rules(&made, arguments)?;
         let mut is_other = false;
         if launch.approval.is_none() && made.asks_for_approval {
             output.line("");
@@ -299,7 +320,7 @@ fn carry_out(
     if arguments.dry_run {
         return Ok(None);
     }
-    check_rules(plan)?;
+    check_rules(plan, arguments)?;
     let changes = (plan.edits.as_slice(), &plan.masker);
     apply(arguments, changes, "migrate", machine, output)
 }
@@ -314,7 +335,7 @@ fn only(servers: &[&str]) -> String {
 }
 
 /// Stops if rules cannot be carried over.
-fn check_rules(plan: &Plan) -> Result<(), Exit> {
+fn check_rules(plan: &Plan, arguments: &Arguments) -> Result<(), Exit> {
     if plan.blocking.is_empty() {
         return Ok(());
     }
@@ -330,13 +351,14 @@ fn check_rules(plan: &Plan) -> Result<(), Exit> {
     let moving = plan.items.iter().map(|item| item.server.as_str());
     let others: Vec<&str> = moving.filter(|name| !is_kept(name)).collect();
     let others = only(&others);
+    let selection = arguments.selection();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("`mcpzip migrate{others}` moves the other servers alone. "),
+        false => format!("`mcpzip migrate{selection}{others}` moves the other servers alone. "),
     };
     Err(Exit::failed(format!(
         "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\
-         {others}`mcpzip migrate{} --drop-rules` moves these, and the rules listed above no longer protect them",
+         {others}`mcpzip migrate{selection}{} --drop-rules` moves these, and the rules listed above no longer protect them",
         names(&protected),
         only(&protected)
     )))
@@ -435,6 +457,7 @@ async fn import(
     let from = source_file(source, arguments.file.as_deref(), machine)?;
     let mut choice = Choice {
         only: arguments.only.clone(),
+        history: machine.journal().history(),
         ..Choice::default()
     };
     arguments.secrets.choose(&mut choice);

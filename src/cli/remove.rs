@@ -12,7 +12,7 @@ use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::setup::warnings_about;
 use super::unknown::unknown;
-use crate::clients::Journal;
+use crate::clients::{Client, Journal};
 use crate::config::{
     Change, ChangeError, Config, Document, Environment, Paths, change_servers, restrictions,
 };
@@ -165,8 +165,11 @@ fn change(
 
 /// Tells which clients had a server switched off before it moved here, where it is on for all.
 fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
-    let refused = Journal::new(&paths.state_dir).switched_off();
-    let clients = refused.get(name)?;
+    let history = Journal::new(&paths.state_dir).history();
+    let clients: Vec<Client> = history.refused_by(name).collect();
+    if clients.is_empty() {
+        return history.warning();
+    }
     let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
     let ways = clients.iter().map(|client| {
         let client = client.name();

@@ -189,7 +189,9 @@ pub(super) fn rule_warnings(
     };
     let survey = Survey::of(&[client], around);
     let gets = |name: &str| may_get(client, profile, name, config.as_ref());
-    let rules = Guards::of(client, &survey, (&text, &paths.config_file), gets, around).all();
+    let ours = (text.as_str(), paths.config_file.as_path());
+    let history = machine.journal().history();
+    let rules = Guards::of(client, &survey, ours, &history, gets, around).all();
     let seen = config.map(|config| SeenBy::of(client, profile, &config));
     let surface = seen.as_ref().and_then(|seen| surface_warning(client, seen));
     let interfaces = seen
@@ -225,9 +227,11 @@ pub(super) fn warnings_about(
     };
     let survey = Survey::of(&Client::ALL, around);
     let clients = running(&survey, &launch, around).into_iter();
+    let history = machine.journal().history();
     let guards = clients.flat_map(|client| {
         let config = (text.as_str(), paths.config_file.as_path());
-        Guards::of(client, &survey, config, |name| name == server, around).all()
+        let gets = |name: &str| name == server;
+        Guards::of(client, &survey, config, &history, gets, around).all()
     });
     guards.collect()
 }

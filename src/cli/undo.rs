@@ -11,7 +11,7 @@ use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, below_home};
 use crate::clients::{JournalError, Restored, RunState, Summary};
-use crate::config::secrets_file;
+use crate::config::{Config, secrets_file};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -172,7 +172,9 @@ fn kept_servers(restored: &[(PathBuf, Restored)], machine: &Machine) -> BTreeSet
         .flatten()
         .filter_map(|key| key.strip_prefix("mcpServers."));
     // Those of which the run only changed a value were there before.
-    let added = servers.filter(|name| !name.contains('.'));
+    let config = Config::load(&machine.paths, &machine.around.environment);
+    let names = config.map(|config| config.names).unwrap_or_default();
+    let added = servers.filter(|name| names.contains(*name) || !name.contains('.'));
     added.map(str::to_owned).collect()
 }
 

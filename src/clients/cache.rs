@@ -30,6 +30,9 @@ pub(crate) enum FileError {
     /// It is invalid in its syntax.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// Its servers are in a form that is not known.
+    #[error("has `{0}` in a form that is not known")]
+    Form(String),
     /// A project's file that is a file of the user.
     #[error("is a link to a file of your own, and is left alone")]
     Link,
@@ -40,7 +43,7 @@ impl FileError {
     pub(super) fn predicate(&self) -> String {
         match self {
             Self::Read(_) | Self::Text(_) => format!("cannot be read: {self}"),
-            Self::Encoding(_) | Self::Link => self.to_string(),
+            Self::Encoding(_) | Self::Form(_) | Self::Link => self.to_string(),
         }
     }
 }
@@ -92,12 +95,16 @@ impl FileCache {
         self.node(path, Syntax::Json).ok().flatten()
     }
 
-    /// The text of the file at `path`. `None` if there is no file.
+    /// The text of the file at `path`, where each byte that is not UTF-8 is a replacement character. `None` if there is no file.
     ///
     /// # Errors
     /// The reason why it cannot be read.
     pub(super) fn text(&self, path: &Path) -> Result<Option<String>, FileError> {
-        let text = content(path, OTHER_LIMIT);
+        let text = bytes(path, OTHER_LIMIT).and_then(|read| match read {
+            // It has another encoding.
+            Some(bytes) if bytes.contains(&0) => Ok(Some(String::from_utf8(bytes)?)),
+            read => Ok(read.map(|bytes| String::from_utf8_lossy(&bytes).into_owned())),
+        });
         if let Err(problem) = &text {
             let mut problems = self.texts.borrow_mut();
             problems.insert(path.to_owned(), problem.clone());
@@ -130,9 +137,13 @@ fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> 
 }
 
 fn content(path: &Path, limit: u64) -> Result<Option<String>, FileError> {
+    Ok(bytes(path, limit)?.map(String::from_utf8).transpose()?)
+}
+
+fn bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
     match read_regular(path, limit) {
-        Ok(bytes) => Ok(Some(String::from_utf8(bytes)?)),
-        Err(error) if is_missing(&error) => Ok(None),
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) if is_missing(path, &error) => Ok(None),
         Err(error) => {
             // The reason why a directory cannot be listed says more.
             let unlisted = path.is_dir().then(|| std::fs::read_dir(path).err());

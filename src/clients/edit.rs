@@ -34,6 +34,8 @@ pub(crate) struct Edit {
     pub(super) relied: Vec<String>,
     /// The servers, by mcpzip's names, that leave the file and were switched off in its client.
     pub(super) off: Vec<String>,
+    /// All servers that leave the file: their names there, and in mcpzip.
+    pub(super) moved: Vec<[String; 2]>,
 }
 
 /// A value that an edit changes.
@@ -162,6 +164,7 @@ impl Edit {
             steps,
             relied: Vec::new(),
             off: Vec::new(),
+            moved: Vec::new(),
         };
         (!edit.steps.is_empty()).then_some(edit)
     }

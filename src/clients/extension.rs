@@ -153,13 +153,14 @@ impl Plan {
         paths.extend(change(&mut text).map_err(failed)?);
         paths.sort();
         paths.dedup();
-        let is_private = at.is_some_and(|at| self.edits[at].is_private);
-        let off = at.map(|at| self.edits[at].off.clone()).unwrap_or_default();
-        let edit = Edit::new(client, path, syntax, &source, &text, paths).map(|edit| Edit {
-            is_private: edit.is_private || is_private,
-            off,
-            ..edit
-        });
+        let mut edit = Edit::new(client, path, syntax, &source, &text, paths);
+        if let (Some(at), Some(edit)) = (at, &mut edit) {
+            let before = &self.edits[at];
+            edit.is_private |= before.is_private;
+            edit.relied.clone_from(&before.relied);
+            edit.off.clone_from(&before.off);
+            edit.moved.clone_from(&before.moved);
+        }
         match (at, edit) {
             (Some(at), Some(edit)) => self.edits[at] = edit,
             // A server is added here before it is removed from its client.

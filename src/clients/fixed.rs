@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
-use super::listed::listed;
 use super::model::{Fixed, Found, Invocation, Survey, Unmovable};
 use super::rules::refused_access;
 use super::{Client, Node, Surroundings, Syntax};
@@ -54,8 +53,7 @@ pub(super) fn find(
         {
             add(Client::ClaudeCode, &user, name, CONNECTOR);
         }
-        let managed = around.managed.as_ref();
-        let managed = managed.map(|directory| directory.join("managed-mcp.json"));
+        let managed = around.managed_list();
         let staying = survey.staying.iter().filter(|found| {
             let location = &found.location;
             location.client == Client::ClaudeCode && location.project.is_none()
@@ -78,7 +76,7 @@ pub(super) fn find(
         }
     }
     if clients.contains(&Client::VsCode) {
-        let profiles = listed(&around.vs_code().join("profiles"), usize::MAX).into_iter();
+        let profiles = around.vs_code_profile_directories().into_iter();
         let projects = survey.projects.iter();
         let places = [around.vs_code()].into_iter().chain(profiles);
         let places = places.chain(projects.map(|project| project.join(".vscode")));
@@ -149,7 +147,7 @@ pub(super) fn plugins(around: &Surroundings, cache: &FileCache) -> Vec<(String, 
 
 /// The servers that an administrator has set. If there are any, Claude Code loads no others.
 pub(super) fn managed_servers(around: &Surroundings, cache: &FileCache) -> Option<(PathBuf, Node)> {
-    let path = around.managed.as_ref()?.join("managed-mcp.json");
+    let path = around.managed_list()?;
     let node = cache.json(&path)?;
     Some((path, node))
 }

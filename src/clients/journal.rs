@@ -5,7 +5,7 @@
 //! program has written since; otherwise it removes only our changes: by lines while our lines are still there, and by
 //! values otherwise.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -17,6 +17,7 @@ use time::macros::format_description;
 use super::cache::FILE_LIMIT;
 use super::diff;
 use super::edit::{Edit, Step};
+use super::history::History;
 use super::lock::{Lock, exclusive};
 use super::servers::SERVERS;
 use super::{Client, Node, Syntax, Text, references};
@@ -168,6 +169,9 @@ struct FileRecord {
     /// As in an [`Edit`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     off: Vec<String>,
+    /// As in an [`Edit`].
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    moved: Vec<[String; 2]>,
 }
 
 /// Values as JSON text, which keeps the order of their keys.
@@ -302,6 +306,7 @@ impl Journal {
                 steps: edit.steps.iter().map(StepRecord::of).collect(),
                 relied: edit.relied.clone(),
                 off: edit.off.clone(),
+                moved: edit.moved.clone(),
             });
         }
         self.save(&id, &record)?;
@@ -327,19 +332,36 @@ impl Journal {
         })
     }
 
-    /// The servers of mcpzip that clients had switched off before they moved, with these clients. Runs that were undone do not count.
+    /// The servers that came over. Runs that were undone do not count.
     #[must_use]
-    pub(crate) fn switched_off(&self) -> BTreeMap<String, BTreeSet<Client>> {
-        let mut servers: BTreeMap<String, BTreeSet<Client>> = BTreeMap::new();
-        let records = self.ids().into_iter().filter_map(|id| self.load(&id).ok());
-        let records = records.filter(|record| record.state != RunState::Undone);
-        for file in records.flat_map(|record| record.files) {
-            let client = file.client.as_deref().and_then(Client::named);
-            for name in file.off {
-                servers.entry(name).or_default().extend(client);
+    pub(crate) fn history(&self) -> History {
+        let mut history = History::default();
+        for id in self.ids() {
+            let record = match self.load(&id) {
+                Ok(record) => record,
+                Err(error) => {
+                    history.unread.push(error.to_string());
+                    continue;
+                }
+            };
+            let files = record.files.into_iter();
+            for file in files.filter(|_| record.state != RunState::Undone) {
+                let Some(client) = file.client.as_deref().and_then(Client::named) else {
+                    let added = file.steps.into_iter().map(|step| step.path);
+                    let added = added.filter(|path| path.len() == 2 && path[0] == SERVERS);
+                    history
+                        .added
+                        .extend(added.filter_map(|mut path| path.pop()));
+                    continue;
+                };
+                let moved = file.moved.into_iter();
+                history.moved.extend(moved.map(|names| (client, names)));
+                for name in file.off {
+                    history.refused.entry(name).or_default().insert(client);
+                }
             }
         }
-        servers
+        history
     }
 
     /// The directory with the previous files of the run `id`.

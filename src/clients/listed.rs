@@ -15,7 +15,7 @@ pub(super) fn listed(directory: &Path, most: usize) -> Vec<PathBuf> {
             paths.sort();
             paths
         }
-        Err(error) if is_missing(&error) => Vec::new(),
+        Err(error) if is_missing(directory, &error) => Vec::new(),
         Err(_) => vec![directory.to_owned()],
     }
 }
@@ -27,10 +27,22 @@ pub(super) fn files(directory: &Path, ending: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Whether there is nothing at a path. A path below a file does not exist either.
-pub(super) fn is_missing(error: &io::Error) -> bool {
-    matches!(
+/// Whether there is nothing at `path`, as the error of reading it says. A path below a file does not exist either, but a link that leads
+/// nowhere, there or on the way, may lead to something at another time.
+pub(super) fn is_missing(path: &Path, error: &io::Error) -> bool {
+    let is_absent = matches!(
         error.kind(),
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
-    )
+    );
+    let there = path
+        .ancestors()
+        .find(|above| above.symlink_metadata().is_ok());
+    is_absent && there.is_none_or(|there| there.exists())
+}
+
+/// Whether there is something at `path`, also if it cannot be read.
+pub(super) fn may_be_there(path: &Path) -> bool {
+    path.metadata()
+        .err()
+        .is_none_or(|error| !is_missing(path, &error))
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::listed::files;
+use super::listed::{files, listed, may_be_there};
 use super::{Client, Platform, Surroundings, Syntax, Text};
 use crate::config::env;
 
@@ -163,27 +163,22 @@ impl Client {
 
     /// The existing files of the user's servers other than [`Client::user_location`]: those of profiles, and those that the client merges.
     pub(super) fn other_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
-        let files = match self {
+        let files: Vec<PathBuf> = match self {
             Self::VsCode => {
-                let profiles = std::fs::read_dir(around.vs_code().join("profiles"));
-                let files = profiles.into_iter().flatten().flatten();
-                let mut files: Vec<PathBuf> = files
-                    .map(|profile| profile.path().join("mcp.json"))
-                    .filter(|path| path.is_file())
-                    .collect();
-                files.sort();
-                files
+                let profiles = around.vs_code_profile_directories().into_iter();
+                profiles.map(|profile| profile.join("mcp.json")).collect()
             }
             Self::OpenCode => {
                 let own = self.user_location(around).path;
                 let mut files = opencode_files(&around.config().join("opencode"));
-                files.retain(|path| *path != own && path.exists());
+                files.retain(|path| *path != own);
                 files
             }
             _ => Vec::new(),
         };
+        let files = files.into_iter();
         files
-            .into_iter()
+            .filter(|path| may_be_there(path))
             .map(|path| self.location(Scope::User, path, None))
             .collect()
     }
@@ -401,6 +396,23 @@ impl Surroundings {
         [settings, directory.join("system-defaults.json")]
     }
 
+    /// The file of the directories that the user trusts in Gemini CLI.
+    pub(super) fn gemini_trusted_folders(&self) -> PathBuf {
+        let settings = Client::GeminiCli.user_location(self).path;
+        settings.with_file_name("trustedFolders.json")
+    }
+
+    /// Copilot CLI's file of settings, which switches servers off.
+    pub(super) fn copilot_settings(&self) -> PathBuf {
+        let user = Client::CopilotCli.user_location(self).path;
+        user.with_file_name("settings.json")
+    }
+
+    /// The file of the servers that an administrator sets for Claude Code. If it is there, Claude Code loads no others.
+    pub(super) fn managed_list(&self) -> Option<PathBuf> {
+        Some(self.managed.as_ref()?.join("managed-mcp.json"))
+    }
+
     /// The directory in a variable.
     fn named(&self, variable: env::Variable) -> Option<PathBuf> {
         self.environment
@@ -425,6 +437,19 @@ impl Surroundings {
             Platform::Mac => self.home.join("Library/Application Support/Code/User"),
             Platform::Windows => self.roaming().join("Code/User"),
         }
+    }
+
+    /// The directory of VS Code's profiles other than the default one.
+    pub(super) fn vs_code_profiles(&self) -> PathBuf {
+        self.vs_code().join("profiles")
+    }
+
+    /// The directories of these profiles.
+    pub(super) fn vs_code_profile_directories(&self) -> Vec<PathBuf> {
+        let profiles = self.vs_code_profiles();
+        let mut directories = listed(&profiles, usize::MAX);
+        directories.retain(|directory| *directory != profiles);
+        directories
     }
 
     fn extension(&self, id: &str) -> PathBuf {

@@ -22,6 +22,7 @@ mod fixed;
 mod found;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) mod fuzzing;
+mod history;
 mod import;
 mod inspection;
 mod journal;
@@ -59,6 +60,7 @@ pub(crate) use edit::{Edit, PlanError};
 pub(crate) use entry::{CodexApproval, Launch};
 pub(crate) use extension::Connection;
 pub(crate) use extraction::{Extraction, client_literals, literal_secrets};
+pub(crate) use history::History;
 pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{Journal, JournalError, Restored, RunState, Summary};

@@ -15,8 +15,8 @@ use super::stored::{Destination, Stored};
 use super::warnings::rules_of;
 use super::withheld::{Reason, Withheld, becomes_limit, withholds_all};
 use super::{
-    Carried, Client, Entry, Fixed, Found, Item, Launch, Rule, Scope, Surroundings, Survey, Syntax,
-    Verdict,
+    Carried, Client, Entry, Fixed, Found, History, Item, Launch, Rule, Scope, Surroundings, Survey,
+    Syntax, Verdict,
 };
 use super::{approval, astray, barrier, secrets, warnings, withheld};
 use crate::secret::{Masker, Secret};
@@ -37,8 +37,8 @@ pub(crate) struct Choice {
     pub connecting: BTreeSet<Client>,
     /// The servers, by the client's name, that are merged with one that differs only in secrets.
     pub merged: BTreeSet<String>,
-    /// The servers of mcpzip that clients had switched off before they moved, with these clients.
-    pub refused: BTreeMap<String, BTreeSet<Client>>,
+    /// The servers that came over before.
+    pub history: History,
     /// Whether literal secrets of new servers move to the file of secrets.
     pub extracts_secrets: bool,
     /// The place of these secrets. To the store of `${keyring:NAME}`, those of our own files move with them.
@@ -171,7 +171,7 @@ impl Plan {
         let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
         let stored = Stored::of(config_file, &around.environment)?.to(choice.destination.clone());
         let servers = Servers::of(&config.text).with_secrets(stored);
-        let mut servers = servers.with_refused(choice.refused.clone());
+        let mut servers = servers.with_history(choice.history.clone());
         let (mut twins, mut unwrapped, mut placed) = (Vec::new(), Vec::new(), Vec::new());
         let (mut items, mut moving, mut blocking) = (Vec::new(), Vec::new(), Vec::new());
         let mut off: Vec<(&Found, String)> = Vec::new();
@@ -185,7 +185,11 @@ impl Plan {
         };
         let mut barriers: BTreeMap<Client, Option<String>> = BTreeMap::new();
         let expected = survey.candidates().filter(is_meant);
-        let expected = expected.filter(|found| found.entry.is_ok() && !found.is_mcpzip);
+        // A client of which nothing moves does not get mcpzip.
+        let expected = expected.filter(|found| {
+            let own = (survey, around);
+            stays(found, own, choice, None, &mut Vec::new()).is_none()
+        });
         let expected = expected.map(|found| found.location.client);
         let expected = expected.chain(choice.connecting.iter().copied()).collect();
         let ours = (&servers, config_file);
@@ -203,8 +207,17 @@ impl Plan {
             let refusal = files.into_iter().find_map(|path| refused.get(path));
             let verdict = match refusal
                 .cloned()
-                .or_else(|| stays(found, survey, choice, barrier.as_deref(), &mut blocking))
+                .or_else(|| {
+                    stays(
+                        found,
+                        (survey, around),
+                        choice,
+                        barrier.as_deref(),
+                        &mut blocking,
+                    )
+                })
                 .or_else(|| astray::elsewhere(client, survey, config_file))
+                .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
                 .or_else(|| {
                     let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)
                         .or_else(|| withheld.reason(found, &moving));
@@ -213,10 +226,10 @@ impl Plan {
                         kept.insert(format!("`{}`", found.name));
                         leaving.extend(reason.leaving.iter().copied());
                     }
-                    Some(reason.with(all_the_same(&found.name)))
+                    Some(reason.with(all_the_same(found, around)))
                 })
                 .or_else(|| {
-                    useless_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
+                    denied_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
                 }) {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
@@ -322,6 +335,12 @@ impl Plan {
                 .iter()
                 .filter(|(found, _)| found.location.path == edit.path);
             edit.off = here.map(|(_, name)| name.clone()).collect();
+            let moved = placed
+                .iter()
+                .filter(|(found, _)| found.location.path == edit.path);
+            edit.moved = moved
+                .map(|(found, name)| [found.name.clone(), name.clone()])
+                .collect();
         }
         let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
@@ -342,6 +361,7 @@ impl Plan {
         warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(of_config);
         warnings.extend(shared.notes);
+        warnings.extend(choice.history.warning());
         warnings.extend(withheld::given_up(&given_up));
         warnings.extend(warnings::of(survey, &moving, &servers, &carried, around));
         let barred = barriers.iter().filter_map(|(client, barrier)| {
@@ -395,7 +415,7 @@ impl Item {
 /// The reason why a server stays, if it does. The rules that keep it are added to `blocking`.
 fn stays(
     found: &Found,
-    survey: &Survey,
+    (survey, around): (&Survey, &Surroundings),
     choice: &Choice,
     barrier: Option<&str>,
     blocking: &mut Vec<Rule>,
@@ -423,7 +443,7 @@ fn stays(
         return Some(format!(
             "the rules in {path} are not known: it {}; correct it, or {}",
             unknown.text,
-            all_the_same(&found.name)
+            all_the_same(found, around)
         ));
     }
     let protecting: Vec<Rule> = rules_of(survey, found)
@@ -439,31 +459,35 @@ fn stays(
         first.key,
         first.path.display(),
         first.text,
-        all_the_same(&found.name)
+        all_the_same(found, around)
     );
     blocking.extend(protecting);
     Some(reason)
 }
 
-/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off, or all tools are denied.
-fn useless_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
-    let entry = found
-        .entry
-        .as_ref()
-        .ok()
-        .filter(|entry| !entry.is_disabled)?;
-    let node = entry.to_node();
-    if let Some(name) = servers.off_equal(&node) {
-        let clients: Vec<&str> = servers.refused_by(name).map(Client::title).collect();
-        let also = match clients.is_empty() {
-            true => String::new(),
-            false => format!(
-                ", also for {}, which had it switched off",
-                clients.join(" and ")
-            ),
-        };
-        return Some(off_here(name, &also));
-    }
+/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off.
+fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
+    let name = servers.off_equal(&entry_that_is_on(found)?.to_node())?;
+    let refused_by = servers.history.refused_by(name);
+    let clients: Vec<&str> = refused_by.map(Client::title).collect();
+    let also = match clients.is_empty() {
+        true => String::new(),
+        false => format!(
+            ", also for {}, which had it switched off",
+            clients.join(" and ")
+        ),
+    };
+    Some(off_here(name, &also))
+}
+
+fn entry_that_is_on(found: &Found) -> Option<&Entry> {
+    let entry = found.entry.as_ref().ok();
+    entry.filter(|entry| !entry.is_disabled)
+}
+
+/// The reason why a server that is on stays: mcpzip has it under some name, where all tools are denied.
+fn denied_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
+    let node = entry_that_is_on(found)?.to_node();
     let is_denied = rules_of(survey, found).any(withholds_all);
     let name = servers.denied_equal(&node).filter(|_| !is_denied)?;
     Some(format!(
@@ -520,11 +544,17 @@ fn leaving_out(
     )
 }
 
-/// The command that moves the server `name` of a client without the rules that keep it.
-fn all_the_same(name: &str) -> String {
+/// The command that moves a server of a client, and no other one of its name, without the rules that keep it.
+fn all_the_same(found: &Found, around: &Surroundings) -> String {
+    let client = found.location.client;
+    let of_client = match &around.claude_config {
+        Some(file) => format!("--claude-config {}", shell_word(&file.to_string_lossy())),
+        None => format!("--client {}", client.name()),
+    };
     format!(
-        "`mcpzip migrate --only {} --drop-rules` moves it all the same",
-        shell_word(name)
+        "`mcpzip migrate {of_client} --scope {} --only {} --drop-rules` moves it all the same",
+        found.scope().name(),
+        shell_word(&found.name)
     )
 }
 

@@ -9,8 +9,8 @@ use super::edit::{Edit, PlanError};
 use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{
-    Carried, Client, Entry, Found, Known, Node, Rule, Text, TextError, Verdict, names, references,
-    stored,
+    Carried, Client, Entry, Found, History, Known, Node, Rule, Text, TextError, Verdict, names,
+    references, stored,
 };
 use crate::config::safe_name;
 
@@ -27,8 +27,8 @@ pub(super) struct Servers {
     merged: Vec<(String, String)>,
     /// The variables that other parts of the configuration refer to.
     elsewhere: BTreeSet<String>,
-    /// The servers that clients had switched off before they moved, with these clients.
-    refused: BTreeMap<String, BTreeSet<Client>>,
+    /// The servers that came over before.
+    pub(super) history: History,
     /// The programs of command lines that were compared before.
     pub(super) compared: RefCell<BTreeMap<Vec<String>, Rc<BTreeSet<String>>>>,
 }
@@ -77,7 +77,7 @@ impl Servers {
             stored: Stored::default(),
             merged: Vec::new(),
             elsewhere: variables_elsewhere(config.node()),
-            refused: BTreeMap::new(),
+            history: History::default(),
             compared: RefCell::default(),
         }
     }
@@ -87,14 +87,9 @@ impl Servers {
         Self { stored, ..self }
     }
 
-    /// These servers, of which clients had some switched off before they moved.
-    pub(super) fn with_refused(self, refused: BTreeMap<String, BTreeSet<Client>>) -> Self {
-        Self { refused, ..self }
-    }
-
-    /// The clients that had this server switched off before it moved.
-    pub(super) fn refused_by(&self, name: &str) -> impl Iterator<Item = Client> {
-        self.refused.get(name).into_iter().flatten().copied()
+    /// These servers, of which some came over before.
+    pub(super) fn with_history(self, history: History) -> Self {
+        Self { history, ..self }
     }
 
     /// All servers, by name.
@@ -376,13 +371,21 @@ impl Servers {
         node.is_some_and(|node| node.get("disabled") == Some(&Node::Flag(true)))
     }
 
-    /// The server that mcpzip had before, runs the same program in the same way, and is switched off everywhere.
+    /// The server that mcpzip had before, runs the same program in the same way, and is switched off everywhere. If it is not known whether
+    /// clients had it so, it is the same one in any way, unless an equal one is on.
     pub(super) fn off_equal(&self, node: &Node) -> Option<&str> {
-        let mut before = self.all.iter().filter(|(name, there)| {
-            let is_off = there.get("disabled") == Some(&Node::Flag(true));
-            is_off && !self.new.contains(name) && Rights::read(there).is_for_all()
-        });
-        let (name, _) = before.find(|(_, there)| self.is_equal(node, there))?;
+        let before = self
+            .all
+            .iter()
+            .filter(|(name, there)| !self.new.contains(name) && Rights::read(there).is_for_all());
+        let (off, on): (Vec<_>, Vec<_>) =
+            before.partition(|(_, there)| there.get("disabled") == Some(&Node::Flag(true)));
+        let is_on = on.iter().any(|(_, there)| self.is_equal(node, there));
+        let is_it = |(name, there): &&&(String, Node)| {
+            let is_same = !is_on && self.history.is_unknown(name);
+            self.is_equal(node, there) || is_same && self.is_same_program(node, there)
+        };
+        let (name, _) = off.iter().find(is_it)?;
         Some(name)
     }
 
@@ -430,8 +433,10 @@ impl Servers {
                     names.extend(others.map(|name| name + " "));
                 }
             }
-            all.extend(names.into_iter().filter(|other| other != name));
+            all.extend(names);
         }
+        all.extend(self.history.names_of(name).cloned());
+        all.retain(|other| other != name);
         all
     }
 

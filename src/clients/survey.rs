@@ -188,11 +188,18 @@ impl Survey {
         let Some(text) = self.open(&location) else {
             return;
         };
-        let servers = text
-            .node()
-            .at(&location.container)
-            .map(Node::members)
-            .unwrap_or_default();
+        let servers = text.node().at(&location.container);
+        let members = servers.map(Node::members).unwrap_or_default();
+        let is_whole = match servers {
+            None | Some(Node::Null | Node::Map(_)) => true,
+            Some(Node::List(items)) => items.len() == members.len(),
+            Some(_) => false,
+        };
+        if !is_whole {
+            let problem = FileError::Form(location.container.join("."));
+            self.unreadable.push((location.path.clone(), problem));
+        }
+        let servers = members;
         for (name, node) in servers {
             let mut found = Found::read(location.clone(), name, node);
             let user = self
@@ -244,8 +251,7 @@ impl Survey {
 
 /// The directories that the user trusts in Gemini CLI. It reads no settings of the others.
 fn trusted_folders(around: &Surroundings, cache: &FileCache) -> Vec<PathBuf> {
-    let settings = Client::GeminiCli.user_location(around).path;
-    let node = cache.json(&settings.with_file_name("trustedFolders.json"));
+    let node = cache.json(&around.gemini_trusted_folders());
     let named = node.as_ref().map(Node::members).unwrap_or_default();
     let is_trusted = |value: &Node| value.as_text().is_some_and(|text| text != "DO_NOT_TRUST");
     let named = named.into_iter().filter(|(_, value)| is_trusted(value));
@@ -307,8 +313,7 @@ pub(super) fn switched_off_by_name(
         Client::GeminiCli => rules::is_disabled_at_gemini(name, around, cache)
             .then(|| rules::gemini_switches(around)),
         Client::CopilotCli => {
-            let user = client.user_location(around).path;
-            let path = user.with_file_name("settings.json");
+            let path = around.copilot_settings();
             let settings = cache.json(&path)?;
             // A list that is not understood may be about it.
             let list = settings.get("disabledMcpServers")?;

@@ -6,11 +6,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::{FileCache, USER_LIMIT};
-use super::model::{Approval, Reach, RuleKind, Unmovable};
+use super::model::{Approval, OWN_PROGRAMS, Reach, RuleKind, Unmovable};
+use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::switched_off_by_name;
 use super::{
-    Carried, Client, Found, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
+    Carried, Client, ConfigLocation, Found, History, Launch, Node, Rule, Scope, Surroundings,
+    Survey, Syntax, Text,
 };
 use super::{barrier, rules};
 use crate::config::safe_name;
@@ -79,7 +81,8 @@ impl Withheld {
                 !found.is_mcpzip && found.entry.is_ok() && found.location.client != *client
             });
             let others: Vec<&Found> = others.chain(&configured).chain(more).collect();
-            let mut rules = about_others(*client, &others, survey, servers, around, &cache);
+            let ours = (servers, config_file);
+            let mut rules = about_others(*client, &others, survey, ours, around, &cache);
             rules.retain(|rule| {
                 let mut about = others.iter().filter(|other| rule.is_about(other));
                 becomes_limit(rule) || about.any(|other| is_callable(other))
@@ -229,9 +232,7 @@ impl Withheld {
 /// The servers of mcpzip in `config_file`, as those of a client.
 fn configured(servers: &Servers, config_file: &Path, around: &Surroundings) -> Vec<Found> {
     let of = |(name, node): &(String, Node)| {
-        let mut location = Client::ClaudeCode.user_location(around);
-        config_file.clone_into(&mut location.path);
-        // Its entries have the form of Claude Code's.
+        let location = at_mcpzip(Client::ClaudeCode, config_file, around);
         let found = Found::read(location, name, node);
         Found {
             // It is compared as it is.
@@ -277,13 +278,14 @@ fn is_everywhere(client: Client, survey: &Survey, around: &Surroundings) -> bool
         })
 }
 
-/// Whether a file that cannot be understood may have an entry for mcpzip.
+/// Whether a file that is there and cannot be understood may have an entry for mcpzip.
 fn may_have_mcpzip(path: &Path) -> bool {
-    match read_regular(path, USER_LIMIT) {
-        // In another encoding than UTF-8 it is not known.
-        Ok(bytes) => bytes.contains(&0) || bytes.windows(6).any(|window| window == b"mcpzip"),
-        Err(_) => path.is_file(),
-    }
+    let Ok(bytes) = read_regular(path, USER_LIMIT) else {
+        return true;
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    // In another encoding than UTF-8 it is not known.
+    bytes.contains(&0) || OWN_PROGRAMS.iter().any(|program| text.contains(program))
 }
 
 /// Whether a server is on. No client can call one that is off.
@@ -307,20 +309,22 @@ impl Guards {
         client: Client,
         survey: &Survey,
         (config, config_file): (&str, &Path),
+        history: &History,
         gets: impl Fn(&str) -> bool,
         around: &Surroundings,
     ) -> Self {
         let Ok(text) = Text::parse(Syntax::Json, config) else {
             return Self::default();
         };
-        let servers = Servers::of(&text);
+        let servers = Servers::of(&text).with_history(history.clone());
         let configured = configured(&servers, config_file, around);
         let others = configured.iter();
         let others: Vec<&Found> = others
             .filter(|found| is_on(found) && gets(&found.name))
             .collect();
         let cache = FileCache::default();
-        let rules = about_others(client, &others, survey, &servers, around, &cache);
+        let ours = (&servers, config_file);
+        let rules = about_others(client, &others, survey, ours, around, &cache);
         let rules = rules.iter().map(|rule| (rule.server.as_str(), rule));
         let open = rules.filter(|(name, rule)| !servers.has_rule(name, rule));
         let (carried, lost): (Vec<_>, Vec<_>) = open.partition(|(_, rule)| is_protecting(rule));
@@ -427,11 +431,11 @@ fn about_others(
     client: Client,
     others: &[&Found],
     survey: &Survey,
-    servers: &Servers,
+    (servers, config_file): (&Servers, &Path),
     around: &Surroundings,
     cache: &FileCache,
 ) -> Vec<Rule> {
-    let refused = refused_in_projects(client, servers);
+    let refused = refused(client, servers, config_file, around);
     let own = survey.found.iter().chain(&survey.staying).chain(&refused);
     let own = own.filter(|found| found.location.client == client && !found.is_mcpzip);
     let own = own.map(|found| (found, about_own(found, survey, around, cache)));
@@ -456,9 +460,14 @@ fn about_others(
         let name = format!("{}-{}", safe_name(&rule.server), client.name());
         servers.has_rule(&name, rule)
     };
-    let is_other_program = |name: &str, at: usize| {
+    // An entry in a project's file says nothing about the name in a rule for all projects.
+    let is_other_program = |name: &str, at: usize, project: Option<&Path>| {
         let mut own = own.iter().zip(&nearby[at]);
-        own.any(|((found, _), near)| found.name == name && near.is_none())
+        own.any(|((found, _), near)| {
+            let of_project = found.location.project.as_deref();
+            let is_its = found.scope() != Scope::Project || of_project == project;
+            found.name == name && near.is_none() && is_its && found.location.path != config_file
+        })
     };
     let names = others.iter().enumerate().flat_map(|(at, other)| {
         let names = [&other.name].into_iter().chain(&other.origins);
@@ -476,7 +485,8 @@ fn about_others(
             let other = others[*at];
             // A list without another name says nothing about the server.
             let is_missing = named.name != other.name && rule.reach == Reach::Others;
-            let is_other = has_moved(&rule) || is_other_program(&named.name, *at);
+            let is_other =
+                has_moved(&rule) || is_other_program(&named.name, *at, rule.project.as_deref());
             let is_run = run[*at] == Some(Nearness::Equal);
             let rule = Rule {
                 server: other.name.clone(),
@@ -493,14 +503,18 @@ fn about_others(
         }
     }
     for (at, other) in others.iter().enumerate() {
+        let moved = moved_on(client, other, servers);
         for ((found, about_own), near) in own.iter().zip(&nearby[at]) {
             let Some(nearness) = *near else { continue };
             // A part of an entry is about the client's own server of that name.
-            if found.form.is_none() && is_other_program(&other.name, at) {
+            let project = found.location.project.as_deref();
+            if found.form.is_none() && is_other_program(&other.name, at, project) {
                 continue;
             }
+            let was_here = refused.iter().any(|refused| refused.is(found));
+            let run = run[at].max(moved.filter(|_| was_here));
             for rule in about_own {
-                if withholds_all(rule) && run[at].is_some_and(|run| run >= nearness) {
+                if withholds_all(rule) && run.is_some_and(|run| run >= nearness) {
                     continue;
                 }
                 let rule = instead(rule, found, (other, nearness));
@@ -515,7 +529,7 @@ fn about_others(
         }
         let here = names
             .iter()
-            .filter(|(named, of)| *of == at && !is_other_program(&named.name, at));
+            .filter(|(named, of)| *of == at && !is_other_program(&named.name, at, None));
         let by_name = here.filter_map(|(named, _)| {
             let path = switched_off_by_name(client, &named.name, around, cache)?;
             let text = "it is switched off".to_owned();
@@ -614,24 +628,64 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
     }
 }
 
-/// The servers of projects that `client` refused before they moved, as it had them. They are off at mcpzip as well.
-fn refused_in_projects(client: Client, servers: &Servers) -> Vec<Found> {
+/// The servers that `client` had switched off before they moved, as it had them. They are off at mcpzip as well.
+fn refused(
+    client: Client,
+    servers: &Servers,
+    config_file: &Path,
+    around: &Surroundings,
+) -> Vec<Found> {
     let mut found = Vec::new();
     for (name, node) in servers.all() {
-        let is_off = node.get("disabled") == Some(&Node::Flag(true));
-        if !is_off || !servers.refused_by(name).any(|refusing| refusing == client) {
-            continue;
-        }
         let projects = node.get("projects").map(Node::items).unwrap_or_default();
         let projects = projects.iter().filter_map(Node::as_text);
         let projects = projects.map(Path::new).filter(|path| path.is_absolute());
-        let locations = projects.filter_map(|project| client.project_location(project));
-        found.extend(locations.map(|location| Found {
+        let mut locations: Vec<ConfigLocation> = projects
+            .filter_map(|project| client.project_location(project))
+            .collect();
+        let is_off = node.get("disabled") == Some(&Node::Flag(true));
+        let is_unknown = !locations.is_empty() && servers.history.is_unknown(name);
+        if !is_off || !is_unknown && !servers.history.may_refuse(client, name) {
+            continue;
+        }
+        if Rights::read(node).is_for_all() {
+            locations.push(at_mcpzip(client, config_file, around));
+        }
+        found.extend(locations.into_iter().map(|location| Found {
             form: Some(node.clone()),
             is_off: true,
+            switch: None,
             approval: Approval::Refused,
             ..Found::read(location, name, node)
         }));
     }
     found
+}
+
+/// How near the servers are to `other` that `client` had on before they moved, and that are on at mcpzip.
+fn moved_on(client: Client, other: &Found, servers: &Servers) -> Option<Nearness> {
+    let on = servers.all().iter().filter(|(name, node)| {
+        let is_off = node.get("disabled") == Some(&Node::Flag(true));
+        !is_off && servers.history.was_on(client, name)
+    });
+    let near = on.filter_map(|(_, node)| {
+        let form = other.form.as_ref()?;
+        match servers.is_equal(node, form) {
+            true => Some(Nearness::Equal),
+            false => servers
+                .is_same_program(node, form)
+                .then_some(Nearness::Program),
+        }
+    });
+    near.max()
+}
+
+/// The place of mcpzip's servers in `config_file`, for one that is to be compared with those of `client`.
+fn at_mcpzip(client: Client, config_file: &Path, around: &Surroundings) -> ConfigLocation {
+    // Its entries have the form of Claude Code's.
+    ConfigLocation {
+        client,
+        path: config_file.to_owned(),
+        ..Client::ClaudeCode.user_location(around)
+    }
 }

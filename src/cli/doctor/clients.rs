@@ -104,6 +104,7 @@ fn unheld_rules(
         return;
     };
     let config = Config::load(paths, &around.environment).ok();
+    let history = machine.journal().history();
     for client in running(survey, launch, around) {
         let own = entries
             .iter()
@@ -114,7 +115,8 @@ fn unheld_rules(
             profiles.len() == 0
                 || profiles.any(|profile| may_get(client, *profile, name, config.as_ref()))
         };
-        let guards = Guards::of(client, survey, (&text, &paths.config_file), gets, around);
+        let ours = (text.as_str(), paths.config_file.as_path());
+        let guards = Guards::of(client, survey, ours, &history, gets, around);
         for (kind, warnings) in [
             (&kinds::CLIENT_RULE, guards.carried),
             (&kinds::CLIENT_RULE_LOST, guards.lost),

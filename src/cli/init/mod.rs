@@ -306,7 +306,7 @@ fn select(
         moving(&clients, machine, is_asking, output)?
     };
     let mut secrets = Choice {
-        refused: machine.journal().switched_off(),
+        history: machine.journal().history(),
         ..Choice::default()
     };
     arguments.secrets.choose(&mut secrets);
@@ -439,7 +439,7 @@ fn moving(
     }
     let survey = Survey::for_moving(clients, &machine.around);
     let any = Choice {
-        refused: machine.journal().switched_off(),
+        history: machine.journal().history(),
         ..Choice::default()
     };
     let any = choice(clients, &Moving::default(), &any);

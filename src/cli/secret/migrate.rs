@@ -120,7 +120,7 @@ fn plan(arguments: &Arguments, store: &Store, machine: &Machine) -> Result<Move,
             only: found.map(|(_, server, _)| server.clone()).collect(),
             extracts_secrets: true,
             destination: destination.clone(),
-            refused: machine.journal().switched_off(),
+            history: machine.journal().history(),
             ..Choice::default()
         };
         if !choice.only.is_empty() {

@@ -248,7 +248,10 @@ impl Import {
         secrets.extend(secrets::of(node));
         let mut text = source.text.clone();
         let stored = Stored::of(config_file, environment)?;
-        let mut servers = Servers::of(&text).with_secrets(stored);
+        let history = wanted.choice.history.clone();
+        notes.extend(history.warning());
+        let servers = Servers::of(&text).with_secrets(stored);
+        let mut servers = servers.with_history(history);
         let Choice { only, .. } = wanted.choice;
         let is_wanted = |server: &DraftServer| only.is_empty() || only.contains(&server.name);
         let (mut items, mut twins, mut placed) = (Vec::new(), Vec::new(), Vec::new());

@@ -262,6 +262,9 @@ impl Entry {
     }
 }
 
+/// The names of mcpzip and of its version 0.1.
+pub(in crate::clients) const OWN_PROGRAMS: [&str; 2] = ["mcpzip", "compressed-mcp-proxy"];
+
 fn is_own(program: &str) -> bool {
-    matches!(program, "mcpzip" | "compressed-mcp-proxy")
+    OWN_PROGRAMS.contains(&program)
 }

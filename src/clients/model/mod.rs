@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 pub(crate) use entry::{Entry, Target};
-pub(super) use entry::{Invocation, ToolRule};
+pub(super) use entry::{Invocation, OWN_PROGRAMS, ToolRule};
 pub(crate) use item::{Item, Known, Verdict};
 pub(in crate::clients) use rule::Reach;
 pub(crate) use rule::{Carried, Rule, RuleKind};

@@ -140,7 +140,7 @@ impl Carried {
     /// The fate of a rule about `found` that applies in `project` alone, if there is one: a denial of all tools hides the server there. A
     /// server of that project alone cannot be hidden in it, so all of its tools are denied.
     pub(in crate::clients) fn of(self, found: &Found, project: Option<&Path>) -> Self {
-        let hidden = match (self, project) {
+        let hidden = match (self.writable(), project) {
             (Self::NotIn(project), _) => project,
             (carried, Some(project)) if carried.withholds_all() && project.is_absolute() => {
                 project.to_owned()
@@ -151,6 +151,28 @@ impl Carried {
         match within.is_some_and(|within| within.starts_with(&hidden)) {
             true => Self::Deny(vec!["*".to_owned()]),
             false => Self::NotIn(hidden),
+        }
+    }
+
+    /// This fate with names that a rule of the proxy can have: `?` stands for what would end a name or begin a class there.
+    fn writable(self) -> Self {
+        let is_foreign = |c: char| c.is_whitespace() || c == ',';
+        let written = |tools: Vec<String>| {
+            let tools = tools.iter().map(|tool| tool.trim());
+            let tools = tools.filter(|tool| !tool.is_empty());
+            tools
+                .map(|tool| match tool.strip_prefix('@') {
+                    Some(rest) => format!("?{}", rest.replace(is_foreign, "?")),
+                    None => tool.replace(is_foreign, "?"),
+                })
+                .collect()
+        };
+        match self {
+            Self::Deny(tools) => Self::Deny(written(tools)),
+            Self::Ask(tools) => Self::Ask(written(tools)),
+            // A pattern would permit more.
+            Self::Only(tools) if written(tools.clone()) != tools => Self::UNCLEAR,
+            other => other,
         }
     }
 

@@ -339,13 +339,14 @@ fn frontmatter(
     rules: &mut Vec<Rule>,
 ) {
     let mut files = Vec::new();
-    // The directory of a skill has many other files below it.
-    for (folder, depth) in [
-        ("agents", usize::MAX),
-        ("commands", usize::MAX),
-        ("skills", 1),
-    ] {
-        markdown(&directory.join(folder), depth, &mut files);
+    // The directory of a skill has many other files in it and below it.
+    markdown(&directory.join("skills"), 1, &mut files);
+    files.retain(|path| {
+        let is_other = path.extension().is_some_and(|end| end == "md");
+        !is_other || path.ends_with("SKILL.md")
+    });
+    for folder in ["agents", "commands"] {
+        markdown(&directory.join(folder), usize::MAX, &mut files);
     }
     for path in files {
         let file = RuleFile {
@@ -394,7 +395,7 @@ fn servers_of_agent(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
 
 /// The values of a front matter by their keys. Many descriptions are not YAML, so where the whole is none, each key is read apart. A value
 /// that is not YAML is a text.
-fn parts(head: &str) -> Vec<(String, Node)> {
+pub(super) fn parts(head: &str) -> Vec<(String, Node)> {
     let parsed = |text: &str| {
         let text = Text::parse(Syntax::Yaml, text).ok()?;
         let members = text.node().members().into_iter();
@@ -690,6 +691,18 @@ mod tests {
         let survey = survey(home.path());
         assert!(survey.rules.iter().any(Rule::is_unknown), "{survey:?}");
         assert_eq!(survey.unreadable[0].0, parts);
+    }
+
+    #[test]
+    fn an_administrators_list_of_servers_that_cannot_be_read_keeps_all_others() {
+        let home = tempfile::tempdir().unwrap();
+        let servers = r#"{"mcpServers": {"git": {"command": "x"}}}"#;
+        std::fs::write(home.path().join(".claude.json"), servers).unwrap();
+        let list = home.path().join("managed-mcp.json");
+        std::fs::write(&list, "{").unwrap();
+        let survey = survey(home.path());
+        assert!(survey.rules.iter().any(Rule::is_unknown), "{survey:?}");
+        assert_eq!(survey.unreadable[0].0, list);
     }
 
     #[test]

@@ -125,9 +125,21 @@ fn lists(known: &[PathBuf], around: &Surroundings, cache: &FileCache) -> Vec<Lis
     lists
 }
 
+/// The files in which Cursor writes the projects that the user trusts.
+pub(super) fn trusting(around: &Surroundings) -> Vec<PathBuf> {
+    let directories = listed(&around.home.join(".cursor/projects"), usize::MAX).into_iter();
+    directories
+        .map(|directory| trusting_in(&directory))
+        .collect()
+}
+
+fn trusting_in(directory: &Path) -> PathBuf {
+    directory.join(".workspace-trusted")
+}
+
 /// The project that Cursor wrote into one of its directories.
 fn project_of(directory: &Path, cache: &FileCache) -> Option<PathBuf> {
-    let trusted = cache.json(&directory.join(".workspace-trusted"))?;
+    let trusted = cache.json(&trusting_in(directory))?;
     let written = trusted.get("workspacePath")?.as_text().map(PathBuf::from);
     written.filter(|path| path.is_absolute())
 }

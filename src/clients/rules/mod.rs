@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
 use super::fixed::{ALLOWED, REQUIRED};
-use super::listed::files;
+use super::listed::{files, listed};
 use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
@@ -251,6 +251,14 @@ fn add_rules(
     }
     projects::find(client, servers, survey, around, cache, rules);
     hooks::find(client, servers, survey, around, cache, rules);
+    for path in lists(client, around) {
+        let file = RuleFile {
+            path: &path,
+            project: None,
+            servers,
+        };
+        file.open(Syntax::Json, cache, rules);
+    }
     // The entries have switches and lists of tools, too.
     for (path, problem) in survey.unread(client, around) {
         let file = RuleFile {
@@ -259,6 +267,23 @@ fn add_rules(
             servers,
         };
         file.unread(problem.predicate(), rules);
+    }
+}
+
+/// The files that say which projects, profiles or servers a client has at all. Without one of them, rules may be missing.
+fn lists(client: Client, around: &Surroundings) -> Vec<PathBuf> {
+    match client {
+        Client::ClaudeCode => around.managed_list().into_iter().collect(),
+        Client::Cursor => cursor_switches::trusting(around),
+        Client::GeminiCli => vec![around.gemini_trusted_folders()],
+        // One that cannot be listed is among its own entries.
+        Client::VsCode => {
+            let profiles = around.vs_code_profiles();
+            let unlisted = listed(&profiles, usize::MAX).contains(&profiles);
+            unlisted.then_some(profiles).into_iter().collect()
+        }
+        Client::CopilotCli => vec![around.copilot_settings()],
+        _ => Vec::new(),
     }
 }
 

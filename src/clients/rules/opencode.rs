@@ -9,7 +9,7 @@ use super::super::listed::listed;
 use super::super::location::opencode_files;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax, Text};
-use super::claude_code::{head, markdown};
+use super::claude_code::{head, markdown, parts};
 use super::glob::{behind, fits, is_about_all};
 use super::others::OF_AN_AGENT;
 use super::{
@@ -212,12 +212,9 @@ fn agents(
             continue;
         };
         let Some(head) = head(&text) else { continue };
-        let Ok(head) = Text::parse(Syntax::Yaml, head) else {
-            file.unread("has a head that cannot be read", rules);
-            continue;
-        };
+        let head = Node::map(parts(head));
         for section in ["tools", "permission"] {
-            let Some(written) = file.at(head.node(), &[section], rules) else {
+            let Some(written) = file.at(&head, &[section], rules) else {
                 continue;
             };
             let source = file.source_rule(section, "", RuleKind::Deny);

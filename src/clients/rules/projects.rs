@@ -4,6 +4,7 @@
 use std::path::Path;
 
 use super::super::cache::FileCache;
+use super::super::listed::may_be_there;
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
 use super::super::{Client, Node, Surroundings};
@@ -35,7 +36,7 @@ pub(super) fn find(
         };
         // In the home directory it may be the user's own file.
         let at = real(&location.path);
-        if at.is_none() || at == user {
+        if at.is_some() && at == user || !may_be_there(&location.path) {
             continue;
         }
         let file = RuleFile {

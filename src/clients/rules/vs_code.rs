@@ -26,8 +26,9 @@ pub(super) fn find(
     rules: &mut Vec<Rule>,
 ) {
     let user = Client::VsCode.user_location(around).path;
-    let profiles = Client::VsCode.other_places(around).into_iter();
-    let profiles = profiles.map(|location| (location.path, None));
+    // A profile may use the servers of the default one.
+    let profiles = around.vs_code_profile_directories().into_iter();
+    let profiles = profiles.map(|directory| (directory.join("mcp.json"), None));
     let projects = survey.projects.iter();
     let projects = projects.map(|project| (project.join(".vscode/mcp.json"), Some(project)));
     let lists = [(user, None)].into_iter();

@@ -1,0 +1,59 @@
+//! The servers that came over in earlier runs, as the journal knows them: their names in the clients, and where they were switched off.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Client;
+
+/// The servers of mcpzip that earlier runs have brought, without the runs that were undone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct History {
+    /// Those that clients had switched off, with these clients.
+    pub(super) refused: BTreeMap<String, BTreeSet<Client>>,
+    /// Each server that left a client: its name there, and here.
+    pub(super) moved: Vec<(Client, [String; 2])>,
+    /// The servers that a run has added here.
+    pub(super) added: BTreeSet<String>,
+    /// The records that cannot be read, one sentence each.
+    pub(super) unread: Vec<String>,
+}
+
+impl History {
+    /// The clients that had this server switched off before it moved.
+    pub(crate) fn refused_by(&self, name: &str) -> impl Iterator<Item = Client> {
+        self.refused.get(name).into_iter().flatten().copied()
+    }
+
+    /// Whether a client may have had this server, which is off here, switched off: a record that cannot be read may say so.
+    pub(super) fn may_refuse(&self, client: Client, name: &str) -> bool {
+        !self.unread.is_empty() || self.refused_by(name).any(|refusing| refusing == client)
+    }
+
+    /// Whether no run is known that has added this server.
+    pub(super) fn is_unknown(&self, name: &str) -> bool {
+        !self.added.contains(name)
+    }
+
+    /// Whether a client had this server, and had it on.
+    pub(super) fn was_on(&self, client: Client, name: &str) -> bool {
+        let mut moved = self.moved.iter();
+        let is_its = moved.any(|(of, [_, here])| *of == client && here == name);
+        is_its && !self.refused_by(name).any(|refusing| refusing == client)
+    }
+
+    /// The names that this server had in its clients.
+    pub(super) fn names_of(&self, name: &str) -> impl Iterator<Item = &String> {
+        let moved = self.moved.iter();
+        moved.filter_map(move |(_, [written, here])| (here == name).then_some(written))
+    }
+
+    /// A sentence about the records that cannot be read.
+    #[must_use]
+    pub(crate) fn warning(&self) -> Option<String> {
+        (!self.unread.is_empty()).then(|| {
+            format!(
+                "a server that is switched off here counts as switched off in every client before it came over, as the journal cannot be read: {}",
+                self.unread.join("; ")
+            )
+        })
+    }
+}
