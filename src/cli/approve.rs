@@ -290,6 +290,7 @@ fn is_seen(server: &ServerName, pending: &Pending, config: &Config) -> bool {
     let has_texts = pending.instructions.is_some() || pending.features.is_some();
     entry.is_some_and(|entry| entry.trust == Trust::Report)
         && !pending.is_quarantined
+        && !pending.is_lost
         && (has_texts || changes.any(|change| !change.is_rejected))
 }
 

@@ -803,9 +803,7 @@ fn is_list(name: &str) -> bool {
 
 /// The list of the servers that run `program`.
 fn lists_of(program: &str) -> impl Iterator<Item = String> + '_ {
-    program
-        .split(' ')
-        .map(|program| format!("~{program}.json"))
+    program.split(' ').map(|program| format!("~{program}.json"))
 }
 
 /// Locks out other processes until the returned file is dropped.

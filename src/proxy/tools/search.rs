@@ -99,7 +99,7 @@ impl Tools {
                     .as_deref()
                     .is_none_or(|server| server == name.as_str())
         };
-        // What follows explains an empty answer.
+        // The rest explains an empty answer.
         let is_empty = found.is_empty();
         let mut names = snapshot.servers().map(|known| known.name());
         let has_held = is_empty && names.any(|name| wanted(name) && snapshot.withheld(name) > 0);

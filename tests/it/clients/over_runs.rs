@@ -53,7 +53,7 @@ fn a_server_that_was_switched_off_before_it_moved_stays_closed_in_any_form() {
         let report = machine.migrate(&["--client", "cursor"]);
         let (said, why) = verdict(&report, name);
         assert!(
-            said == "stays" && why.contains("Windsurf could call it"),
+            said == "stays" && why.contains("Windsurf"),
             "{other}: {report:#}"
         );
         // One that comes on another way is named.
@@ -129,7 +129,7 @@ fn refused_in_project() -> (Machine, String) {
     let there = ["migrate", "--yes", "--json", "--client", "claude-code"];
     let mut command = machine.setup().command(&there);
     command.current_dir(machine.home("p"));
-    crate::support::command::run(command, "").code(0);
+    let _ = crate::support::command::run(command, "").code(0);
     (machine, format!("!{project}"))
 }
 
@@ -235,7 +235,7 @@ fn init_relies_on_servers_and_limits_like_a_migration() {
     machine.migrate(&["--client", "claude-code"]);
     let limited = json!({ "gh": { "command": "x", "disabledTools": ["rm"] } });
     machine.put(user_file("windsurf"), &servers(&limited));
-    machine
+    let _ = machine
         .run(&[
             "init",
             "--yes",
