@@ -349,7 +349,8 @@ async fn renewed(server: &ServerName, app: &App, output: &Output) -> Result<(), 
             "it cannot be checked now which tools of `{server}` were approved or rejected: {reason}. Run this again later"
         )));
     }
-    let Some(reason) = inventory.damage(server) else {
+    let damage = inventory.damage(server);
+    let Some(reason) = damage.or_else(|| inventory.loss_elsewhere(server)) else {
         return Ok(());
     };
     let is_terminal = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
@@ -364,7 +365,11 @@ async fn renewed(server: &ServerName, app: &App, output: &Output) -> Result<(), 
         "{}: it is not known which tools you approved or rejected:",
         strong(server)
     ));
-    for fault in inventory.record_faults(server) {
+    let mut faults = inventory.record_faults(server);
+    if faults.is_empty() {
+        faults.push(reason);
+    }
+    for fault in faults {
         output.line(format!("  {}", shown(fault)));
     }
     output.line(

@@ -130,7 +130,11 @@ fn change(
         }
     })?;
     let is_enabled = matches!(change, Change::Switch { disabled: false });
+    let is_removed = matches!(change, Change::Remove);
     let mut hints = gone.into_inner();
+    for name in names.iter().filter(|_| is_removed) {
+        hints.extend(forgotten_hint(name, context.paths));
+    }
     for name in names.iter().filter(|_| is_enabled) {
         hints.extend(approval_hint(name, &changed.config));
         hints.extend(refusal_hint(name, context.paths));
@@ -161,6 +165,22 @@ fn change(
     }
     context.output.line(faint(format!("  {}", file.display())));
     Ok(())
+}
+
+/// Tells which clients had a removed server switched off: that is known by its entry here.
+fn forgotten_hint(name: &str, paths: &Paths) -> Option<String> {
+    let history = Journal::new(&paths.state_dir).history();
+    let titles: Vec<&str> = history.refused_by(name).map(Client::title).collect();
+    (!titles.is_empty()).then(|| {
+        format!(
+            "{} had `{name}` switched off, which is forgotten with it: if mcpzip gets the same program again, {} can call it",
+            titles.join(" and "),
+            match titles.len() {
+                1 => "that client",
+                _ => "those clients",
+            },
+        )
+    })
 }
 
 /// Tells which clients had a server switched off before it moved here, where it is on for all.

@@ -7,14 +7,10 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 use std::sync::Arc;
 
-use super::listed::is_missing;
+use super::listed::{USER_LIMIT, is_missing};
 use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
 use crate::files::read_regular;
 
-/// The largest file of the user's servers, in bytes; some clients keep histories in it, too.
-pub(super) const USER_LIMIT: u64 = 128 * 1024 * 1024;
-/// The largest size of such a file after an edit, in bytes.
-pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 /// The largest size of any other file, in bytes; many of them are in repositories.
 const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
 

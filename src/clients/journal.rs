@@ -14,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-use super::cache::FILE_LIMIT;
 use super::diff;
 use super::edit::{Edit, Step};
 use super::history::History;
+use super::listed::FILE_LIMIT;
 use super::lock::{Lock, exclusive};
 use super::servers::SERVERS;
 use super::{Client, Node, Syntax, Text, references};

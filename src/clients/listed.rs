@@ -1,7 +1,12 @@
-//! Directories of files, listed so that one that cannot be listed is not taken for an empty one.
+//! Files and directories of files: one that cannot be read or listed is not taken for a missing or an empty one.
 
 use std::io;
 use std::path::{Path, PathBuf};
+
+/// The largest file of the user's servers, in bytes; some clients keep histories in it, too.
+pub(super) const USER_LIMIT: u64 = 128 * 1024 * 1024;
+/// The largest size of such a file after an edit, in bytes.
+pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 
 /// The entries of `directory`, at most `most` of them, sorted; none if there is no directory. If it cannot be listed, the
 /// only one is the directory itself: it cannot be read as a file, so its content counts as unknown.

@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use super::listed::{files, listed, may_be_there};
+use super::listed::{FILE_LIMIT, files, listed, may_be_there};
 use super::{Client, Platform, Surroundings, Syntax, Text};
 use crate::config::env;
+use crate::files::read_regular;
 
 /// The default name of the entry.
 pub(super) const NAME: &str = "mcpzip";
@@ -232,7 +233,7 @@ impl Client {
             Self::ClaudeCode => directory
                 .ancestors()
                 .filter_map(|above| self.project_location(above))
-                .filter(|location| location.path.exists())
+                .filter(|location| may_be_there(&location.path))
                 .collect(),
             Self::Continue => {
                 let entries = std::fs::read_dir(directory.join(".continue/mcpServers"))
@@ -258,7 +259,7 @@ impl Client {
             // It merges both.
             Self::OpenCode => {
                 let files = opencode_files(directory).split_off(1).into_iter();
-                let files = files.filter(|path| path.exists());
+                let files = files.filter(|path| may_be_there(path));
                 let of = |path| self.location(Scope::Project, path, Some(directory.clone()));
                 files.map(of).collect()
             }
@@ -277,7 +278,7 @@ impl Client {
             | Self::LmStudio => self
                 .project_location(directory)
                 .into_iter()
-                .filter(|location| location.path.exists())
+                .filter(|location| may_be_there(&location.path))
                 .collect(),
         }
     }
@@ -511,11 +512,13 @@ pub(super) fn opencode_files(directory: &Path) -> Vec<PathBuf> {
 /// The file among those that a client merges which has mcpzip's entry, or that gets it: the last that exists, or a new one in JSON.
 fn own_file(files: Vec<PathBuf>) -> PathBuf {
     let has_entry = |path: &&PathBuf| {
-        let text = std::fs::read_to_string(path).unwrap_or_default();
-        let text = Text::parse(Syntax::Json, &text).ok();
+        // Others report a file that cannot be read.
+        let text = read_regular(path, FILE_LIMIT).unwrap_or_default();
+        let text = Text::parse(Syntax::Json, &String::from_utf8_lossy(&text)).ok();
         text.is_some_and(|text| text.node().at(&["mcp", NAME]).is_some())
     };
-    let there: Vec<PathBuf> = files.iter().filter(|path| path.exists()).cloned().collect();
+    let there = files.iter().filter(|path| may_be_there(path));
+    let there: Vec<PathBuf> = there.cloned().collect();
     let several = there.len() > 1;
     let own = several.then(|| there.iter().find(has_entry)).flatten();
     let new = || {

@@ -5,7 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::cache::{FileCache, USER_LIMIT};
+use super::cache::FileCache;
+use super::listed::USER_LIMIT;
 use super::model::{Approval, OWN_PROGRAMS, Reach, RuleKind, Unmovable};
 use super::rules::Rights;
 use super::servers::Servers;

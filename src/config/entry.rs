@@ -8,8 +8,8 @@ use std::time::Duration;
 use super::secrets::{origin_of, shown_arguments, shown_url};
 use super::transport::{Remote, Transport};
 use super::{
-    ConfigHash, Era, Holds, IdleTimeout, Origin, Overrides, OwnExposure, OwnIdleBounds, Placement,
-    Policy, Projects, Share, Trust,
+    ConfigHash, Era, Holds, IdleTimeout, KnownPackage, Origin, Overrides, OwnExposure,
+    OwnIdleBounds, Placement, Policy, Projects, Share, Trust,
 };
 use crate::secret::MASK;
 
@@ -50,6 +50,8 @@ pub(crate) struct Server {
     pub projects: Projects,
     /// The registry server it was made from, if any.
     pub registry: Option<Origin>,
+    /// The rows of its package in the table of known ones.
+    pub package: KnownPackage,
     /// The hash of the transport.
     pub hash: ConfigHash,
 }

@@ -153,7 +153,7 @@ pub(crate) use secret_uses::{SecretUse, secret_uses, variable_uses};
 pub(crate) use secrets_file::{filled_in, secrets_file, stored_secrets};
 pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
-pub(crate) use sharing::Sharing;
+pub(crate) use sharing::{KnownPackage, Sharing};
 pub(crate) use shown::Shown;
 pub(crate) use store::{StoreKey, StoreOptions};
 pub(crate) use subject::{LOCAL, Subject};

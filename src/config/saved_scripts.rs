@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{
-    ConfigHash, Era, Folder, Holds, OwnExposure, OwnIdleBounds, Placement, Policy, Projects,
-    Server, Share, Transport, Trust,
+    ConfigHash, Era, Folder, Holds, KnownPackage, OwnExposure, OwnIdleBounds, Placement, Policy,
+    Projects, Server, Share, Transport, Trust,
 };
 use crate::tool::ServerName;
 
@@ -25,6 +25,7 @@ pub(super) fn saved_scripts(file: &Path) -> Option<(ServerName, Server)> {
         has_resources: false,
     });
     let server = Server {
+        package: KnownPackage::default(),
         hash: ConfigHash::of(&transport),
         transport,
         disabled: false,

@@ -19,8 +19,8 @@ use super::secrets::{secret_arguments, secret_parameters, secret_values};
 use super::sections::OAuthEntry;
 use super::upstream_identity::{self, IdentityEntry, UpstreamIdentity};
 use super::{
-    Certificates, CommandLine, ConfigHash, Folder, Holds, OwnExposure, OwnIdleBounds, Placement,
-    Proxy, Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
+    Certificates, CommandLine, ConfigHash, Folder, Holds, KnownPackage, OwnExposure, OwnIdleBounds,
+    Placement, Proxy, Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -162,6 +162,7 @@ impl<'a> Resolver<'a> {
             placement,
             client_capabilities: entry.client_capabilities?,
             projects,
+            package: KnownPackage::of(&transport),
             hash: ConfigHash::of(&transport),
             transport,
             disabled: entry.disabled?.unwrap_or(false),

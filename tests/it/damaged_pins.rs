@@ -271,3 +271,51 @@ fn a_list_without_a_record_is_fetched_again_before_its_tools_are_used() {
     works(&mut client, "memo__list");
     client.finish();
 }
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_is_held_for_the_lost_record_of_another_name_is_freed_by_a_decision() {
+    let mut setup = rejected("report");
+    std::fs::remove_file(record(&setup, "web")).unwrap();
+    let entry = entry_of(&setup, "web").to_string();
+    let mut before = "web";
+    for name in ["one", "two"] {
+        setup = setup.without(before).entry(name, &entry);
+        before = name;
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, &format!("{name}__read"));
+        client.finish();
+        let Some(terminal) = Terminal::run(&setup.command(&["approve", name])) else {
+            return;
+        };
+        let mut asked = terminal.shows("[y/N]");
+        if asked.contains("Put a new record in its place?") {
+            terminal.types("y");
+            asked = terminal.shows("to agents from now on?");
+        }
+        assert!(asked.contains("Show these 2 differences"), "{asked}");
+        terminal.types("y");
+        terminal.shows("[exit 0]");
+        let mut client = setup.connect();
+        works(&mut client, &format!("{name}__list"));
+        client.finish();
+    }
+}
+
+#[test]
+fn a_record_of_another_form_is_damaged() {
+    let setup = rejected("report");
+    let record = record(&setup, "web");
+    for text in ["{}", "[]", r#"{"version":2}"#] {
+        std::fs::write(&record, text).unwrap();
+        let pending = record.with_extension("pending.json");
+        let _ = std::fs::remove_file(pending);
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, "web__read");
+        client.finish();
+        let report = setup.run(&["doctor", "--json"]).stdout;
+        assert!(report.contains("record-damaged"), "{text}: {report}");
+    }
+}

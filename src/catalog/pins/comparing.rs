@@ -86,7 +86,8 @@ fn first_sight(
     listed: &Listed,
     trust: Trust,
 ) -> io::Result<Record> {
-    let others: Vec<Record> = store.of_program(program)?.collect::<io::Result<_>>()?;
+    let others = store.of_program(program)?.map(|(_, other)| other);
+    let others: Vec<Record> = others.collect::<io::Result<_>>()?;
     if others.is_empty() {
         let mut record = Record::default();
         if trust.is_quarantine() {

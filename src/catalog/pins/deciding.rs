@@ -2,8 +2,19 @@
 
 use std::io;
 
-use super::change::{Change, ChangeKind, Pending, approved_entries};
+use super::change::{Change, ChangeKind, Pending, approved_entries, rejected};
 use super::record::{self, Record, Store};
+
+/// The record of a server, and what waits. Where there is no record, the rejections among that are kept in a new one.
+pub(super) fn kept(store: &Store<'_>) -> io::Result<(Record, Pending)> {
+    let pending: Pending = store.read_pending()?.unwrap_or_default();
+    let record = store.read()?.unwrap_or_else(|| Record {
+        rejected: rejected(&pending.tools).collect(),
+        rejected_entries: rejected(&pending.entries).collect(),
+        ..Record::default()
+    });
+    Ok((record, pending))
+}
 
 /// Approves or rejects what of `seen` is still as it is there.
 pub(super) fn decide(
@@ -11,8 +22,7 @@ pub(super) fn decide(
     seen: &Pending,
     is_approved: bool,
 ) -> io::Result<(Record, Pending, Vec<String>)> {
-    let mut record = store.read()?.unwrap_or_default();
-    let mut pending: Pending = store.read_pending()?.unwrap_or_default();
+    let (mut record, mut pending) = kept(store)?;
     let is_current = |(name, change): &(&String, &Change)| {
         let current = pending.tools.get(*name);
         let shown = (&change.now, &change.kind, change.is_rejected);

@@ -29,7 +29,7 @@ use parking_lot::{Mutex, RwLock};
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, label};
 use self::comparing::{compare, inherited};
-use self::deciding::decide;
+use self::deciding::{decide, kept};
 use self::fault::Fault;
 pub(crate) use self::home::PinHome;
 use self::home::Seen;
@@ -143,11 +143,11 @@ impl Pins {
             return Err(io::Error::other(NO_DIRECTORY));
         };
         let (record, pending) = home.edit(key, |store| {
-            let mut record = store.read()?.unwrap_or_default();
+            let (mut record, pending) = kept(store)?;
             record.started = Some(store.entry().to_owned());
             record.may_start = true;
             store.write(&record, true)?;
-            Ok((record, store.read_pending()?.unwrap_or_default()))
+            Ok((record, pending))
         })?;
         let known = Known::of(&record, pending, self.trust(&key.server), None);
         self.known.write().insert(key.server.clone(), known);
@@ -218,6 +218,19 @@ impl Pins {
         let mut seen = BTreeSet::new();
         texts.retain(|text| seen.insert(text.clone()));
         texts
+    }
+
+    /// The fault of the record of another server with the same program, for a server without a record, which would inherit from it.
+    #[must_use]
+    pub(crate) fn loss_elsewhere(&self, key: &Key, program: &str) -> Option<String> {
+        if !self.is_unrecorded(&key.server) {
+            return None;
+        }
+        let view = self.home.as_ref()?.view().ok()?;
+        let mut others = view.store(key).of_program(program).ok()?.map(|(_, it)| it);
+        let fault = others.find_map(|record| Some(Fault::of(&record.err()?)));
+        let fault = fault.filter(|fault| !fault.is_passing());
+        fault.map(|fault| fault.to_string())
     }
 
     /// Puts a record in the place of those of a server that cannot be used, under which everything of it waits for a person.
@@ -450,7 +463,10 @@ impl Pins {
                 let mut known = Known::kept(&store, store.read(), trust);
                 if known.is_unrecorded {
                     let others = store.of_program(program);
-                    let others = others.and_then(|others| others.collect::<io::Result<Vec<_>>>());
+                    let others = others.and_then(|others| {
+                        let records = others.map(|(_, record)| record);
+                        records.collect::<io::Result<Vec<_>>>()
+                    });
                     let inherited = others.map(inherited).ok();
                     let inherited = inherited.map(|it| (it.rejected, it.rejected_entries));
                     (known.rejected, known.rejected_entries) = inherited.unzip();

@@ -8,7 +8,7 @@ use std::io::{self, Read as _, Seek as _};
 use std::path::{Path, PathBuf};
 
 use data_encoding::HEXLOWER;
-use serde::de::DeserializeOwned;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -62,7 +62,7 @@ pub(super) struct Record {
     /// The entry whose start a person has approved, if an agent wrote it.
     #[serde(default)]
     pub(super) started: Option<String>,
-    #[serde(default)]
+    /// Every record has them: JSON of another form is a damaged one.
     pub(super) tools: BTreeMap<String, Pinned>,
     /// The prompts, resources and templates, by their labels. `None` where they are not known.
     #[serde(default)]
@@ -93,6 +93,9 @@ pub(super) struct Record {
 /// The part of a record that is in force under every value of `trust`.
 #[derive(Debug, Default, Deserialize)]
 pub(super) struct Rejections {
+    /// As in a record.
+    #[serde(rename = "tools")]
+    _tools: IgnoredAny,
     #[serde(default)]
     pub(super) rejected: BTreeSet<String>,
     #[serde(default)]
@@ -456,8 +459,12 @@ impl<'a> Store<'a> {
         if record.is_none() {
             record = self.read_older()?;
         }
-        if record.is_none() {
-            self.is_first()?;
+        if record.is_none()
+            && let Err(error) = self.is_first()
+        {
+            // Another process may just have written it.
+            record = self.files.read(&self.name(None))?;
+            record.as_ref().ok_or(error)?;
         }
         Ok(record.map(|record: Record| record.for_entry(self.entry())))
     }
@@ -500,8 +507,12 @@ impl<'a> Store<'a> {
         {
             found.as_mut().ok_or_else(|| self.missing())?.add(own);
         }
-        if found.is_none() && self.read_older()?.is_none() {
-            self.is_first()?;
+        if found.is_none()
+            && self.read_older()?.is_none()
+            && let Err(error) = self.is_first()
+        {
+            found = self.rejections_in(None)?;
+            found.as_ref().ok_or(error)?;
         }
         Ok(found)
     }
@@ -572,6 +583,15 @@ impl<'a> Store<'a> {
         self.files.read(&self.pending_name())
     }
 
+    /// [`Store::read_pending`] for the server of the record `name`.
+    ///
+    /// # Errors
+    /// When the file cannot be read.
+    pub(super) fn pending_with<T: DeserializeOwned>(&self, name: &str) -> io::Result<Option<T>> {
+        let stem = name.strip_suffix(".json").unwrap_or(name);
+        self.files.read(&format!("{stem}{PENDING}"))
+    }
+
     /// Keeps what waits; `None` removes the file.
     ///
     /// # Errors
@@ -591,7 +611,7 @@ impl<'a> Store<'a> {
     pub(super) fn of_program(
         &self,
         program: &str,
-    ) -> io::Result<impl Iterator<Item = io::Result<Record>>> {
+    ) -> io::Result<impl Iterator<Item = (String, io::Result<Record>)>> {
         let mut stems = BTreeSet::new();
         for list in lists_of(program) {
             stems.extend(self.stems_in(&list)?);
@@ -600,7 +620,9 @@ impl<'a> Store<'a> {
         Ok(stems.into_iter().map(move |stem| {
             let name = format!("{stem}.json");
             let missing = || Fault::missing(Path::new(&name));
-            self.files.read(&name)?.ok_or_else(missing)
+            let record = self.files.read(&name);
+            let record = record.and_then(|record| record.ok_or_else(missing));
+            (name, record)
         }))
     }
 

@@ -49,17 +49,26 @@ pub(super) fn renew(store: &Store<'_>, program: &str) -> io::Result<()> {
     let shared = store.name(None);
     // The record of all directories is gone, or it is not known whether there was one.
     let is_gone = known.is_none() && usable(store.record(&shared))? == Some(None);
-    let mut is_whole = true;
-    for other in store.of_program(program)? {
+    let mut others = Vec::new();
+    for (name, other) in store.of_program(program)? {
         match usable(other)? {
             Some(other) => record.inherit(other),
-            None => is_whole = false,
+            None => {
+                let pending = usable(store.pending_with::<Pending>(&name))?;
+                let pending = pending.flatten().unwrap_or_default();
+                record.rejected.extend(rejected(&pending.tools));
+                let entries = rejected(&pending.entries);
+                record.rejected_entries.extend(entries);
+                others.push(name);
+            }
         }
     }
+    let is_whole = others.is_empty();
     if is_gone || is_first && !is_whole {
         damaged.push(shared);
     }
-    for name in damaged {
+    // Those of other servers that are lost, or each server of the program that comes later would be held for them.
+    for name in damaged.into_iter().chain(others) {
         store.set_aside(&name)?;
         store.write_record(&name, &record)?;
     }

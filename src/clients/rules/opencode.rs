@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::cache::FileCache;
 use super::super::entry::NAME;
-use super::super::listed::listed;
+use super::super::listed::{listed, may_be_there};
 use super::super::location::opencode_files;
 use super::super::model::{Found, Survey};
 use super::super::{Client, Node, Surroundings, Syntax, Text};
@@ -172,7 +172,7 @@ pub(super) fn settings(survey: &Survey, around: &Surroundings) -> Vec<(PathBuf, 
     let mut add = |directory: &Path, project: Option<&Path>| {
         for path in opencode_files(directory) {
             let is_own = !path.ends_with("config.json") || project.is_none();
-            let is_there = project.is_none() || path.exists();
+            let is_there = project.is_none() || may_be_there(&path);
             if is_own && is_there && !all.iter().any(|(known, _)| *known == path) {
                 all.push((path, project.map(Path::to_owned)));
             }

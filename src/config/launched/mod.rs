@@ -170,7 +170,8 @@ impl Reader {
     /// Reads what begins with a runner or a shell after a program that is not known, and within texts.
     fn search(&mut self, words: &[String], depth: usize) {
         for (at, word) in words.iter().enumerate() {
-            if wrappers::is_starter(&bare(word)) {
+            // A last word is often a directory with such a name.
+            if at + 1 < words.len() && wrappers::is_starter(&bare(word)) {
                 self.read(&words[at..], depth);
             }
             let value = word.split_once('=').filter(|_| word.starts_with('-'));

@@ -4,6 +4,8 @@
 
 mod table;
 
+pub(crate) use table::KnownPackage;
+
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +28,7 @@ impl Server {
     #[must_use]
     pub(crate) fn calls_at_once(&self) -> Option<NonZeroUsize> {
         self.max_concurrent.or_else(|| match &self.transport {
-            Transport::Stdio(stdio) if table::is_serial(stdio) => Some(NonZeroUsize::MIN),
+            Transport::Stdio(_) if self.package.is_serial => Some(NonZeroUsize::MIN),
             _ => None,
         })
     }
@@ -37,9 +39,9 @@ impl Server {
     pub(crate) fn declares_capabilities(&self) -> bool {
         self.client_capabilities
             .unwrap_or_else(|| match &self.transport {
-                Transport::Stdio(stdio) => {
+                Transport::Stdio(_) => {
                     self.share != Share::For(Scope::All)
-                        && !table::row(stdio).is_some_and(|row| row.asks_nothing)
+                        && !self.package.row.is_some_and(|row| row.asks_nothing)
                 }
                 Transport::Http(_) | Transport::Sse(_) => true,
                 Transport::Folder(_) => false,
@@ -86,7 +88,7 @@ impl Server {
             Transport::Folder(_) => return decided(Scope::All, "it is a folder"),
             Transport::Stdio(stdio) => stdio,
         };
-        let known = table::row(stdio);
+        let known = self.package.row;
         let known_scope = known.map_or(Scope::Project, |row| row.scope);
         if known_scope == Scope::All {
             if self.has_project_inside() {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use crate::config::launched::{Kind, package, programs};
-use crate::config::{Scope, Stdio};
+use crate::config::{Scope, Stdio, Transport};
 
 const TABLE: &str = include_str!("packages.tsv");
 
@@ -24,20 +24,34 @@ pub(super) struct Row {
     is_serial: bool,
 }
 
-/// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) certainly starts, or one that makes it less shared
-/// of a package that it may start. A program that is started without a runner may only have the name of a package.
-pub(super) fn row(stdio: &Stdio) -> Option<Row> {
-    let rows = possible(stdio);
-    let less = rows.into_iter().filter(|row| row.scope != Scope::All);
-    less.min_by_key(|row| row.scope).or_else(|| {
-        let package = package(&stdio.command, &stdio.args)?;
-        find(package.kind, &package.name())
-    })
+/// The rows of a server. They are found once for each entry, because a start asks for them several times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct KnownPackage {
+    /// The row of the package that a runner (`npx`, `bunx`, `uvx`, `docker run` and others) certainly starts, or one that makes it less
+    /// shared of a package that it may start. A program that is started without a runner may only have the name of a package.
+    pub(super) row: Option<Row>,
+    /// Whether calls at the same time may spoil its state.
+    pub(super) is_serial: bool,
 }
 
-/// Whether calls at the same time may spoil its state.
-pub(super) fn is_serial(stdio: &Stdio) -> bool {
-    possible(stdio).iter().any(|row| row.is_serial)
+impl KnownPackage {
+    /// The rows of the packages that `transport` may start.
+    pub(crate) fn of(transport: &Transport) -> Self {
+        let Transport::Stdio(stdio) = transport else {
+            return Self::default();
+        };
+        let rows = possible(stdio);
+        let is_serial = rows.iter().any(|row| row.is_serial);
+        let less = rows.into_iter().filter(|row| row.scope != Scope::All);
+        let certain = || {
+            let package = package(&stdio.command, &stdio.args)?;
+            find(package.kind, &package.name())
+        };
+        Self {
+            row: less.min_by_key(|row| row.scope).or_else(certain),
+            is_serial,
+        }
+    }
 }
 
 /// The rows of all that may be started.
@@ -160,7 +174,8 @@ mod tests {
 
     #[test]
     fn a_program_of_a_packages_name_is_only_ever_less_shared_for_it() {
-        let scope = |line: &str| row(&stdio(line)).map(|row| row.scope);
+        let known = |line: &str| KnownPackage::of(&Transport::Stdio(stdio(line)));
+        let scope = |line: &str| known(line).row.map(|row| row.scope);
         assert_eq!(scope("npx tavily-mcp"), Some(Scope::All));
         assert_eq!(scope("uvx tavily-mcp"), None);
         assert_eq!(scope("/opt/bin/tavily-mcp"), None);
@@ -178,7 +193,7 @@ mod tests {
             assert_eq!(scope(line), None, "{line}");
         }
         let memory = "npx --unheard-of @modelcontextprotocol/server-memory";
-        assert!(row(&stdio(memory)).is_none() && is_serial(&stdio(memory)));
+        assert!(known(memory).row.is_none() && known(memory).is_serial);
     }
 
     #[test]

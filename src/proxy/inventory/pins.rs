@@ -76,6 +76,15 @@ impl Inventory {
             .unwrap_or_default()
     }
 
+    /// The reason why a server without a record is held: the record of another one with the same program is damaged or gone.
+    #[must_use]
+    pub(crate) fn loss_elsewhere(&self, server: &ServerName) -> Option<String> {
+        let config = self.callers.unscoped().config();
+        let program = config.servers.get(server)?.transport.program();
+        let (key, _) = self.key(server)?;
+        self.pins.loss_elsewhere(&key, &program)
+    }
+
     /// Puts a record in the place of those that cannot be used, under which everything of a server waits. Only ever called for a person.
     ///
     /// # Errors

@@ -112,3 +112,43 @@ fn the_servers_of_both_files_of_an_opencode_project_move() {
         assert_eq!(verdict(&report, name).0, "moves", "{report:#}");
     }
 }
+
+/// A repository may have such a link.
+#[cfg(unix)]
+#[test]
+fn a_file_of_opencode_without_an_end_is_not_read() {
+    let machine = Machine::new();
+    for path in ["p/opencode.json", ".config/opencode/config.json"] {
+        machine.put(path, "");
+        let path = machine.home(path);
+        std::fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+    }
+    machine.put("p/opencode.jsonc", "{}");
+    machine.put(user_file("opencode"), GH);
+    let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+    command.current_dir(machine.home("p"));
+    let outcome = crate::support::command::run(command, "");
+    assert!(outcome.stdout.contains("/p/opencode.json"), "{outcome}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_of_a_project_that_is_a_link_to_nowhere_is_not_missing() {
+    for file in ["opencode.json", "opencode.jsonc", ".opencode/opencode.json"] {
+        let machine = Machine::new();
+        machine.put(user_file("opencode"), GH);
+        machine.put("p/.git/HEAD", "");
+        machine.put("p/.opencode/x", "");
+        std::os::unix::fs::symlink("/gone/x", machine.home("p").join(file)).unwrap();
+        let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+        command.current_dir(machine.home("p"));
+        let outcome = crate::support::command::run(command, "");
+        assert!(outcome.stdout.contains("unreadable"), "{outcome}");
+        let gh = machine.servers()["gh"].to_string();
+        assert!(
+            gh == "null" || gh.contains("projects"),
+            "{file}: {gh} {outcome}"
+        );
+    }
+}

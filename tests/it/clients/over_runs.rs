@@ -282,3 +282,11 @@ fn a_rule_by_the_name_in_the_client_holds_however_that_was_changed() {
         assert!(denied.contains(r#""rm""#), "{name}: {report:#}");
     }
 }
+
+#[test]
+fn the_clients_that_had_a_removed_server_off_are_named() {
+    let machine = refused(&npx(&["pkg"]));
+    let removed = machine.run(&["remove", "gh"]).code(0);
+    let said = "Windsurf had `gh` switched off, which is forgotten with it";
+    assert!(removed.stderr.contains(said), "{removed}");
+}
