@@ -126,6 +126,22 @@ pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, FileErr
     source(path, syntax, USER_LIMIT)
 }
 
+/// Reads a file of mcpzip, which may be missing, also behind a link: it is made there.
+///
+/// # Errors
+/// The reason why it cannot be read.
+pub(super) fn read_own(path: &Path) -> Result<Source, FileError> {
+    let is_new = path.is_symlink()
+        && std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    match is_new {
+        true => Ok(Source {
+            before: None,
+            text: Text::read(Syntax::Json, &Arc::default())?,
+        }),
+        false => read_source(path, Syntax::Json),
+    }
+}
+
 fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> {
     let before = content(path, limit)?.map(Arc::new);
     let text = Text::read(syntax, &before.clone().unwrap_or_default())?;

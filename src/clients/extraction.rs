@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::cache::read_source;
+use super::cache::read_own;
 use super::model_key;
 use super::servers::{Literals, Servers};
 use super::stored::{Destination, Stored};
@@ -37,8 +37,7 @@ impl Extraction {
         config_file: &Path,
         environment: &Environment,
     ) -> Result<Self, PlanError> {
-        let config =
-            read_source(config_file, Syntax::Json).map_err(PlanError::unreadable(config_file))?;
+        let config = read_own(config_file).map_err(PlanError::unreadable(config_file))?;
         let stored = Stored::of(config_file, environment)?.to(destination);
         let mut servers = Servers::of(&config.text).with_secrets(stored);
         let mut text = config.text.clone();
@@ -125,7 +124,7 @@ impl OwnSecrets {
             }
         }
         let path = secrets_file(config_file);
-        let source = read_source(&path, Syntax::Json).map_err(PlanError::unreadable(&path))?;
+        let source = read_own(&path).map_err(PlanError::unreadable(&path))?;
         let mut rest = source.text.clone();
         let names: Vec<Vec<String>> = values.iter().map(|(name, _)| vec![name.clone()]).collect();
         for name in &names {
@@ -180,7 +179,7 @@ pub(crate) fn client_literals(survey: &Survey) -> Vec<(PathBuf, String, Vec<Stri
 /// The literal secrets of the configuration at `config_file`; none if it cannot be read.
 #[must_use]
 pub(crate) fn literal_secrets(config_file: &Path) -> Literals {
-    let config = read_source(config_file, Syntax::Json).ok();
+    let config = read_own(config_file).ok();
     config.map_or_else(Vec::new, |config| {
         let mut literals = Servers::of(&config.text).all_literals();
         literals.extend(model_key::literals(config.text.node()));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::cache::read_source;
+use super::cache::read_own;
 use super::client_edits::client_edits;
 use super::edit::{Edit, PlanError};
 use super::extraction::OwnSecrets;
@@ -16,7 +16,7 @@ use super::warnings::rules_of;
 use super::withheld::{Reason, Withheld, becomes_limit, withholds_all};
 use super::{
     Carried, Client, Entry, Fixed, Found, History, Item, Launch, Rule, Scope, Surroundings, Survey,
-    Syntax, Verdict,
+    Verdict,
 };
 use super::{approval, astray, barrier, secrets, warnings, withheld};
 use crate::secret::{Masker, Secret};
@@ -168,7 +168,7 @@ impl Plan {
         around: &Surroundings,
     ) -> Result<Self, PlanError> {
         let unreadable = PlanError::unreadable(config_file);
-        let config = read_source(config_file, Syntax::Json).map_err(unreadable)?;
+        let config = read_own(config_file).map_err(unreadable)?;
         let stored = Stored::of(config_file, &around.environment)?.to(choice.destination.clone());
         let servers = Servers::of(&config.text).with_secrets(stored);
         let mut servers = servers.with_history(choice.history.clone());

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::cache::{Source, read_source};
+use super::cache::{Source, read_own};
 use super::edit::{Edit, PlanError};
 use super::{Node, Syntax};
 use crate::config::{
@@ -337,7 +337,7 @@ impl Stored {
             path: path.clone(),
             source,
         };
-        let source: Source = read_source(&path, Syntax::Json).map_err(unreadable)?;
+        let source: Source = read_own(&path).map_err(unreadable)?;
         let mut text = source.text.clone();
         let mut steps = Vec::new();
         for (name, value) in &self.added {

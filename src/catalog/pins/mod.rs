@@ -227,7 +227,8 @@ impl Pins {
             return None;
         }
         let view = self.home.as_ref()?.view().ok()?;
-        let mut others = view.store(key).of_program(program).ok()?.map(|(_, it)| it);
+        let store = view.store(key);
+        let mut others = store.of_program(program).ok()?.map(|(_, it)| it);
         let fault = others.find_map(|record| Some(Fault::of(&record.err()?)));
         let fault = fault.filter(|fault| !fault.is_passing());
         fault.map(|fault| fault.to_string())
