@@ -27,10 +27,8 @@ impl Server {
     /// The number of calls that the server gets at once.
     #[must_use]
     pub(crate) fn calls_at_once(&self) -> Option<NonZeroUsize> {
-        self.max_concurrent.or_else(|| match &self.transport {
-            Transport::Stdio(_) if self.package.is_serial => Some(NonZeroUsize::MIN),
-            _ => None,
-        })
+        let alone = self.package.is_serial.then_some(NonZeroUsize::MIN);
+        self.max_concurrent.or(alone)
     }
 
     /// Whether the handshake with the server declares what its client can be asked. Without that, clients that differ in it share a
