@@ -134,7 +134,7 @@ fn versions(lock: &str) -> BTreeSet<(String, String)> {
         .collect()
 }
 
-/// The same versions are compiled once for both, and tests of one say something about the other.
+/// With the same versions, dependencies are compiled once for both, and are those that are tested.
 #[test]
 fn other_workspaces_have_the_programs_versions() {
     // Versions that Cargo never has together: up to the first number that is not 0.

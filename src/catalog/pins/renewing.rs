@@ -49,10 +49,16 @@ pub(super) fn renew(store: &Store<'_>, program: &str) -> io::Result<()> {
     let shared = store.name(None);
     // The record of all directories is gone, or it is not known whether there was one.
     let is_gone = known.is_none() && usable(store.record(&shared))? == Some(None);
-    let mut others = Vec::new();
+    let (mut others, mut is_whole) = (Vec::new(), true);
     for (name, other) in store.of_program(program)? {
+        let is_lost = other
+            .as_ref()
+            .is_err_and(|error| Fault::of(error).is_loss());
+        is_whole &= other.is_ok();
         match usable(other)? {
             Some(other) => record.inherit(other),
+            // It is whole, perhaps, and that is for a person to find out.
+            None if !is_lost => {}
             None => {
                 let pending = usable(store.pending_with::<Pending>(&name))?;
                 let pending = pending.flatten().unwrap_or_default();
@@ -63,7 +69,6 @@ pub(super) fn renew(store: &Store<'_>, program: &str) -> io::Result<()> {
             }
         }
     }
-    let is_whole = others.is_empty();
     if is_gone || is_first && !is_whole {
         damaged.push(shared);
     }

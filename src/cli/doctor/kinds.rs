@@ -334,7 +334,7 @@ kinds! {
         why "It may have changed some of its files and not the others: each is the old one or the new one.",
         advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
     RUN_DAMAGED: Warning "run-damaged", "the record of a run cannot be read",
-        why "`mcpzip undo` cannot revert the run. The earlier files are still there.",
+        why "`mcpzip undo` cannot revert the run. The files next to the record are kept.",
         advice "Follow the message: put back by hand what you want to have back, then remove the directory of the run. Other runs can be undone.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",

@@ -129,7 +129,7 @@ fn a_file_of_opencode_without_an_end_is_not_read() {
     let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
     command.current_dir(machine.home("p"));
     let outcome = crate::support::command::run(command, "");
-    assert!(outcome.stdout.contains("/p/opencode.json"), "{outcome}");
+    assert!(outcome.stdout.contains("/p/opencode.json\""), "{outcome}");
 }
 
 #[cfg(unix)]
@@ -144,7 +144,8 @@ fn a_file_of_a_project_that_is_a_link_to_nowhere_is_not_missing() {
         let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
         command.current_dir(machine.home("p"));
         let outcome = crate::support::command::run(command, "");
-        assert!(outcome.stdout.contains("unreadable"), "{outcome}");
+        let unreadable = outcome.json()["unreadable"].to_string();
+        assert!(unreadable.contains(&format!("/p/{file}\"")), "{outcome}");
         let gh = machine.servers()["gh"].to_string();
         assert!(
             gh == "null" || gh.contains("projects"),

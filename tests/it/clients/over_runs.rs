@@ -1,4 +1,4 @@
-//! Rules and switches that hold over several runs, however the entries are named and whoever reads the journal.
+//! Rules and switches that hold over several runs.
 
 use serde_json::{Value, json};
 
