@@ -12,10 +12,12 @@ use super::object::quoted;
 use super::object::text;
 use super::{
     Envelope, Frame, IdScan, Line, LineReader, Malformed, Message, Object, Outcome, RequestId,
+    Response,
 };
 
 /// Parses a line from a peer: payloads are slices of it, and `IdScan` finds the id that the parser finds.
 pub(crate) fn envelope(line: &[u8]) {
+    check_response(line);
     match Envelope::parse(line) {
         Ok(Envelope::Single(message)) => {
             check_message(line, &message);
@@ -45,6 +47,29 @@ pub(crate) fn envelope(line: &[u8]) {
         line.chunks(size).for_each(|piece| scan.feed(piece));
         assert_eq!(scan.id(), whole, "in pieces of {size}");
     }
+}
+
+/// A response that is read in one pass is what the parser makes of it.
+fn check_response(line: &[u8]) {
+    let mut strings = 0;
+    let Some(read) = Response::read(line, |_| strings += 1) else {
+        return;
+    };
+    let Ok(Envelope::Single(Message::Response {
+        id: Some(id),
+        outcome: Outcome::Result(result),
+    })) = Envelope::parse(line)
+    else {
+        panic!(
+            "no response with a result: {}",
+            String::from_utf8_lossy(line)
+        );
+    };
+    assert_eq!(id.as_integer(), Some(read.id));
+    assert_eq!(result.get().as_bytes(), read.result);
+    let has_numbered = memchr::memmem::find(read.result, b"\\u").is_some();
+    assert!(read.has_numbered || !has_numbered || result.get().contains("\\\\u"));
+    assert!(strings >= 4);
 }
 
 /// Reads a stream of lines in pieces whose size the first byte sets: the lines equal those read at once, and none

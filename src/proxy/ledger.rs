@@ -440,11 +440,20 @@ fn profile_of(view: &View) -> Option<String> {
 /// The outcome of an answer, and its size in bytes.
 fn answered(reply: &Reply) -> (Kind, Outcome, Option<usize>) {
     let (outcome, received) = match reply {
-        Reply::Result(body) | Reply::Relayed(body) | Reply::RelayedContent(body) => {
-            let outcome = if required_input(body).is_some() {
+        Reply::Result(body) | Reply::Relayed(body) => {
+            let outcome = if body.required_input().is_some() {
                 Outcome::Waiting
             } else if is_error(body) {
                 Outcome::Error
+            } else {
+                Outcome::Ok
+            };
+            (outcome, body.len())
+        }
+        Reply::RelayedContent(body) => {
+            let is_question = required_input(body).is_some();
+            let outcome = if is_question {
+                Outcome::Waiting
             } else {
                 Outcome::Ok
             };

@@ -679,7 +679,7 @@ impl Proxy {
                 Box::pin(self.tools.task(&view, caller, method, params)).await
             }
             "server/discover" => self.discover(&view),
-            "ping" if !modern => Reply::Result(Bytes::from_static(b"{}")),
+            "ping" if !modern => Reply::Result("{}".into()),
             "logging/setLevel" if !modern => self.set_log_level(caller, params),
             _ => {
                 let unknown = || {
@@ -745,7 +745,7 @@ impl Proxy {
         };
         caller.client.set_log_level(level);
         self.relay.set_log_level();
-        Reply::Result(Bytes::from_static(b"{}"))
+        Reply::Result("{}".into())
     }
 }
 

@@ -624,13 +624,15 @@ impl Inner {
 
     fn value_of(&self, reply: Reply) -> Result<Value, Error> {
         let view = self.proxy.unscoped();
+        let value = |result: &[u8]| {
+            serde_json::from_slice(result).map_err(|error| {
+                let message = format!("the answer of the server is not JSON: {error}");
+                Error::new(ErrorKind::Answer, message).with_source(error)
+            })
+        };
         match reply {
-            Reply::Result(result) | Reply::Relayed(result) | Reply::RelayedContent(result) => {
-                serde_json::from_slice(&result).map_err(|error| {
-                    let message = format!("the answer of the server is not JSON: {error}");
-                    Error::new(ErrorKind::Answer, message).with_source(error)
-                })
-            }
+            Reply::Result(result) | Reply::Relayed(result) => value(&result),
+            Reply::RelayedContent(result) => value(&result),
             Reply::RelayedError(error) => Err(Error::of_server(&error, &view)),
             Reply::Error {
                 message,

@@ -19,6 +19,7 @@ use super::error::CallError;
 use super::home;
 use super::host::Host;
 use super::inbound::InboundRouter;
+use super::raw_result::RawResult;
 use super::receiver::Receiver;
 use super::reply::ServerReply;
 use crate::mcp::{
@@ -281,6 +282,9 @@ impl Link {
     /// Processes a message or a batch; returns the client's queue if it was a large response.
     fn dispatch_all(&self, line: &Bytes) -> Option<Outbox> {
         telemetry::frame(Some(&self.server), "received", &[line]);
+        if let Some((id, result)) = RawResult::of_response(line) {
+            return self.answered(line.len(), id, ServerReply::Result(result));
+        }
         match Envelope::parse(line) {
             Ok(Envelope::Single(message)) => return self.dispatch(line, message),
             Ok(Envelope::Batch(batch)) => {
@@ -318,7 +322,6 @@ impl Link {
     }
 
     fn dispatch(&self, line: &Bytes, message: Message<'_>) -> Option<Outbox> {
-        let mut response_outbox = None;
         match message {
             Message::Response { id, outcome } => {
                 let reply = match outcome {
@@ -328,14 +331,7 @@ impl Link {
                     Outcome::Error(raw) => ServerReply::Error(line.slice_ref(raw.get().as_bytes())),
                 };
                 match id.and_then(|id| id.as_integer()) {
-                    Some(id) => {
-                        if line.len() >= LARGE {
-                            response_outbox = u64::try_from(id)
-                                .ok()
-                                .and_then(|id| self.inbound.response_outbox(id));
-                        }
-                        self.answer(id, Ok(reply));
-                    }
+                    Some(id) => return self.answered(line.len(), id, reply),
                     None => {
                         tracing::debug!(server = %self.server, "an answer without a matching request");
                     }
@@ -369,6 +365,15 @@ impl Link {
                 _ => self.inbound.notified(&method, params, None),
             },
         }
+        None
+    }
+
+    /// Passes `reply`, which came in a message of `size` bytes, to the caller; returns the client's queue if it is large.
+    fn answered(&self, size: usize, id: i64, reply: ServerReply) -> Option<Outbox> {
+        let is_large = size >= LARGE;
+        let request = u64::try_from(id).ok().filter(|_| is_large);
+        let response_outbox = request.and_then(|id| self.inbound.response_outbox(id));
+        self.answer(id, Ok(reply));
         response_outbox
     }
 

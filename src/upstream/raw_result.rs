@@ -4,17 +4,19 @@ use std::ops::Deref;
 use std::sync::{LazyLock, OnceLock};
 
 use bytes::Bytes;
+use memchr::memchr_iter;
 use memchr::memmem::Finder;
 
-/// A result in the server's own bytes. It may be large, and a few words decide what is done with it: it is searched once for each of
-/// them, however many ask.
+use crate::mcp::Response;
+
+/// A result in the server's own bytes. It may be large, and a few words decide what is done with it: they are found once, however many ask.
 #[derive(Debug, Clone)]
 pub(crate) struct RawResult {
     bytes: Bytes,
-    found: [OnceLock<bool>; Word::COUNT],
+    found: OnceLock<Words>,
 }
 
-/// A word that few results have.
+/// A word that few results have. Each is the end of a string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Word {
     /// `isError`, the member of a failed call.
@@ -25,46 +27,73 @@ pub(crate) enum Word {
     Task,
     /// The name of a member that contains the URI of a resource.
     Uri,
-    /// A letter that is written by its number, which may be part of any word.
-    Numbered,
+    /// `resultType`, the member that modern results have.
+    ResultType,
+    /// `structuredContent`, the member that may repeat the content.
+    Structured,
 }
 
-impl Word {
-    const COUNT: usize = 5;
+/// The words of a result, a bit for each.
+#[derive(Debug, Default, Clone, Copy)]
+struct Words(u8);
 
-    /// Whether a string of `json` ends with it.
-    fn is_in(self, json: &[u8]) -> bool {
-        static FINDERS: LazyLock<[Finder<'static>; 6]> = LazyLock::new(|| {
-            [
-                Finder::new(b"isError\""),
-                Finder::new(b"input_required\""),
-                Finder::new(b"task\""),
-                // Of `uri` and of names that end with `Uri`.
-                Finder::new(b"ri\""),
-                Finder::new(b"outputTemplate\""),
-                Finder::new(b"\\u"),
-            ]
-        });
-        let forms = match self {
-            Self::IsError => 0..1,
-            Self::InputRequired => 1..2,
-            Self::Task => 2..3,
-            Self::Uri => 3..5,
-            Self::Numbered => 5..6,
+impl Words {
+    /// All of them: a letter that is written by its number may be part of any.
+    const ANY: Self = Self(u8::MAX);
+
+    /// Notes the word at the end of `text`, which ends with a string.
+    fn note(&mut self, text: &[u8]) {
+        let (end, word): (&[u8], _) = match text.last() {
+            Some(b'r') => (b"isError", Word::IsError),
+            Some(b'd') => (b"input_required", Word::InputRequired),
+            Some(b'k') => (b"task", Word::Task),
+            // Of `uri` and of names that end with `Uri`.
+            Some(b'i') => (b"ri", Word::Uri),
+            Some(b'e') if text.ends_with(b"outputTemplate") => (b"", Word::Uri),
+            Some(b'e') => (b"resultType", Word::ResultType),
+            Some(b't') => (b"structuredContent", Word::Structured),
+            _ => return,
         };
-        FINDERS[forms].iter().any(|form| form.find(json).is_some())
+        if text.ends_with(end) {
+            self.0 |= 1 << word as u8;
+        }
+    }
+
+    /// The words of a text of JSON.
+    fn of(json: &[u8]) -> Self {
+        static NUMBERED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(b"\\u"));
+        let mut words = Self::default();
+        if NUMBERED.find(json).is_some() {
+            return Self::ANY;
+        }
+        memchr_iter(b'"', json).for_each(|at| words.note(&json[..at]));
+        words
     }
 }
 
 impl RawResult {
+    /// The id and the result of a response; `None` for other messages and for unusual responses.
+    #[must_use]
+    pub(crate) fn of_response(message: &Bytes) -> Option<(i64, Self)> {
+        let mut words = Words::default();
+        let response = Response::read(message, |text| words.note(text))?;
+        let words = if response.has_numbered {
+            Words::ANY
+        } else {
+            words
+        };
+        let result = Self {
+            bytes: message.slice_ref(response.result),
+            found: words.into(),
+        };
+        Some((response.id, result))
+    }
+
     /// Whether it may have `word`, in any spelling of its letters.
     #[must_use]
     pub(crate) fn may_have(&self, word: Word) -> bool {
-        self.has(word) || self.has(Word::Numbered)
-    }
-
-    fn has(&self, word: Word) -> bool {
-        *self.found[word as usize].get_or_init(|| word.is_in(&self.bytes))
+        let words = self.found.get_or_init(|| Words::of(&self.bytes));
+        words.0 & (1 << word as u8) != 0
     }
 
     /// Its bytes.
@@ -78,8 +107,20 @@ impl From<Bytes> for RawResult {
     fn from(bytes: Bytes) -> Self {
         Self {
             bytes,
-            found: Default::default(),
+            found: OnceLock::new(),
         }
+    }
+}
+
+impl From<Vec<u8>> for RawResult {
+    fn from(bytes: Vec<u8>) -> Self {
+        Bytes::from(bytes).into()
+    }
+}
+
+impl From<&'static str> for RawResult {
+    fn from(text: &'static str) -> Self {
+        Bytes::from(text).into()
     }
 }
 
@@ -101,12 +142,22 @@ impl Deref for RawResult {
 mod tests {
     use super::*;
 
+    const ALL: [Word; 6] = [
+        Word::IsError,
+        Word::InputRequired,
+        Word::Task,
+        Word::Uri,
+        Word::ResultType,
+        Word::Structured,
+    ];
+
     #[track_caller]
     fn check(json: &str, expected: &[Word]) {
-        let result = RawResult::from(json.to_owned());
-        let all = [Word::IsError, Word::InputRequired, Word::Task, Word::Uri];
-        for _ in 0..2 {
-            let found = all.into_iter().filter(|word| result.may_have(*word));
+        let response = format!(r#"{{"jsonrpc":"2.0","id":3,"result":{json}}}"#);
+        let (id, read) = RawResult::of_response(&Bytes::from(response)).unwrap();
+        assert_eq!((id, &read[..]), (3, json.as_bytes()));
+        for result in [read, RawResult::from(json.to_owned())] {
+            let found = ALL.into_iter().filter(|word| result.may_have(*word));
             assert_eq!(found.collect::<Vec<_>>(), expected, "{json}");
         }
     }
@@ -118,13 +169,16 @@ mod tests {
             &[],
         );
         check(r#"{"isError" : true}"#, &[Word::IsError]);
-        check(r#"{"resultType":"input_required"}"#, &[Word::InputRequired]);
-        check(r#"{"resultType":"task"}"#, &[Word::Task]);
+        check(
+            r#"{"resultType":"input_required"}"#,
+            &[Word::InputRequired, Word::ResultType],
+        );
+        check(r#"{"resultType":"task"}"#, &[Word::Task, Word::ResultType]);
+        check(r#"{"structuredContent":{}}"#, &[Word::Structured]);
         for name in ["uri", "resourceUri", "openai/outputTemplate"] {
             check(&format!(r#"{{"{name}":"x"}}"#), &[Word::Uri]);
         }
         check(r#"{"text":"{\"uri\":1}"}"#, &[]);
-        let all = [Word::IsError, Word::InputRequired, Word::Task, Word::Uri];
-        check(r#"{"\u0075ri":"x"}"#, &all);
+        check(r#"{"\u0075ri":"x"}"#, &ALL);
     }
 }

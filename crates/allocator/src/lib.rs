@@ -7,6 +7,8 @@
 //! returned. dlmalloc has only that heap, so large blocks are mapped separately here. The allocators of other systems
 //! return memory without such settings.
 
+#[cfg(all(target_os = "linux", target_env = "musl"))]
+mod locked;
 #[cfg(any(
     all(target_os = "linux", target_env = "musl"),
     all(test, target_os = "linux")
@@ -15,8 +17,7 @@ mod mapped;
 
 #[cfg(all(target_os = "linux", target_env = "musl"))]
 #[global_allocator]
-static ALLOCATOR: mapped::LargeMapped<dlmalloc::GlobalDlmalloc> =
-    mapped::LargeMapped(dlmalloc::GlobalDlmalloc);
+static ALLOCATOR: mapped::LargeMapped<locked::Locked> = mapped::LargeMapped(locked::Locked::new());
 
 /// Blocks of at least this size, in bytes, are mapped separately and returned to the system when they are freed.
 #[cfg(target_os = "linux")]

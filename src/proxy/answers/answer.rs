@@ -17,7 +17,7 @@ use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::results::{Holder, ResultId, ResultLocation, Shelf};
 use crate::tool::{QualifiedName, tokens_of};
-use crate::upstream::required_input;
+use crate::upstream::RawResult;
 
 /// The size in bytes from which a result is processed on a blocking thread.
 const LARGE: usize = 64 * 1024;
@@ -46,8 +46,12 @@ pub(in crate::proxy) struct AnsweredCall<'a> {
 
 impl Answers {
     /// The answer to a call: the result unchanged, the part that `select` produces, or its head.
-    pub(in crate::proxy) async fn answer(&self, result: Bytes, asked: &AnsweredCall<'_>) -> Reply {
-        if required_input(&result).is_some() {
+    pub(in crate::proxy) async fn answer(
+        &self,
+        result: RawResult,
+        asked: &AnsweredCall<'_>,
+    ) -> Reply {
+        if result.required_input().is_some() {
             return Reply::Relayed(result);
         }
         let config = asked.view.config();
@@ -61,13 +65,13 @@ impl Answers {
             && config.result_form(asked.form, client) == ResultForm::Compact
             && let Some(compact) = self.compacted(&result, asked.name, budget, false).await
         {
-            return Reply::Relayed(compact);
+            return Reply::Relayed(compact.into());
         }
         let kept = KeptForm::of(options.duplicates, asked.caller.shows);
         if asked.select.is_none() && result.len() <= budget {
             return Reply::Relayed(
                 kept.and_then(|kept| without_duplicate(&result, kept))
-                    .unwrap_or(result),
+                    .map_or(result, RawResult::from),
             );
         }
         Box::pin(self.less(result, asked, budget, kept)).await
@@ -102,13 +106,17 @@ impl Answers {
 
     /// The result of a call by the tool's own name: whole, the part that the user's own `select` of the tool produces, or in
     /// compact form. Nothing of it is stored.
-    pub(in crate::proxy) async fn direct(&self, result: Bytes, asked: &AnsweredCall<'_>) -> Reply {
+    pub(in crate::proxy) async fn direct(
+        &self,
+        result: RawResult,
+        asked: &AnsweredCall<'_>,
+    ) -> Reply {
         // A filter gets the server's own data.
         let compact = match asked.select {
             Some(_) => None,
             None => self.in_form(&result, asked).await,
         };
-        let result = compact.unwrap_or(result);
+        let result = compact.map_or(result, RawResult::from);
         if asked.select.is_none() && asked.budget.is_none() {
             return Reply::Relayed(result);
         }
@@ -117,10 +125,10 @@ impl Answers {
 
     /// The result of a call by the tool's own name in compact form, if that is configured and saves something. The definition
     /// has no schema of results if the tool's own form is compact.
-    async fn in_form(&self, result: &Bytes, asked: &AnsweredCall<'_>) -> Option<Bytes> {
+    async fn in_form(&self, result: &RawResult, asked: &AnsweredCall<'_>) -> Option<Bytes> {
         let client = asked.caller.client.software_name().unwrap_or_default();
         let form = asked.view.config().result_form(asked.form, client);
-        if form != ResultForm::Compact || required_input(result).is_some() {
+        if form != ResultForm::Compact || result.required_input().is_some() {
             return None;
         }
         let has_schema = asked.form.is_none();
@@ -132,11 +140,11 @@ impl Answers {
     /// applied, and of that as many characters as `budget` permits.
     pub(in crate::proxy) async fn selected(
         &self,
-        result: Bytes,
+        result: RawResult,
         select: Option<&str>,
         budget: Option<usize>,
     ) -> Reply {
-        if required_input(&result).is_some() {
+        if result.required_input().is_some() {
             return Reply::Relayed(result);
         }
         let budget = budget.filter(|budget| *budget > 0).unwrap_or(usize::MAX);
@@ -166,7 +174,7 @@ impl Answers {
     /// The part that `select` produces, or the head of the result.
     async fn less(
         &self,
-        result: Bytes,
+        result: RawResult,
         asked: &AnsweredCall<'_>,
         budget: usize,
         kept: Option<KeptForm>,
@@ -182,7 +190,7 @@ impl Answers {
             _ if looked.characters <= budget => {
                 return Reply::Relayed(
                     kept.and_then(|kept| without_duplicate(&result, kept))
-                        .unwrap_or(result),
+                        .map_or(result, RawResult::from),
                 );
             }
             _ => match self.shortened(&result, &looked, &place_of(asked)).await {
@@ -190,7 +198,7 @@ impl Answers {
                 None => {
                     return Reply::Relayed(
                         kept.and_then(|kept| without_duplicate(&result, kept))
-                            .unwrap_or(result),
+                            .map_or(result, RawResult::from),
                     );
                 }
             },

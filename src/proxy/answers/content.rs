@@ -192,8 +192,8 @@ mod tests {
             panic!("no result")
         };
         assert_eq!(
-            body,
-            r#"{"content":[{"type":"text","text":"short"},{"type":"image","data":"x"},{"type":"new","n":1e400}],"isError":true}"#
+            &body[..],
+            br#"{"content":[{"type":"text","text":"short"},{"type":"image","data":"x"},{"type":"new","n":1e400}],"isError":true}"#
         );
     }
 

@@ -10,6 +10,7 @@ use crate::config::Duplicates;
 use crate::mcp::Object;
 use crate::mcp::object::text;
 use crate::proxy::callers::client::Shows;
+use crate::upstream::{RawResult, Word};
 
 /// The one of the two to keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,9 +35,11 @@ impl KeptForm {
 }
 
 /// The result with one of the two removed; `None` if it has no duplicate.
-pub(in crate::proxy) fn without_duplicate(result: &[u8], kept: KeptForm) -> Option<Bytes> {
+pub(in crate::proxy) fn without_duplicate(result: &RawResult, kept: KeptForm) -> Option<Bytes> {
     // Most results have no structured content and need no parsing.
-    memchr::memmem::find(result, b"structuredContent")?;
+    if !result.may_have(Word::Structured) {
+        return None;
+    }
     let raw: &RawValue = serde_json::from_slice(result).ok()?;
     let object = Object::parse(raw).ok()?;
     let structured = object
@@ -140,7 +143,7 @@ mod tests {
 
     #[track_caller]
     fn check(result: &str, kept: KeptForm, expected: Option<&str>) {
-        let found = without_duplicate(result.as_bytes(), kept);
+        let found = without_duplicate(&result.to_owned().into(), kept);
         assert_eq!(found.as_deref(), expected.map(str::as_bytes), "{result}");
     }
 

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use crate::config::with_options;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
-use crate::upstream::{CallError, required_input};
+use crate::upstream::{CallError, RawResult, Word, required_input};
 
 /// Cacheable for a day: only an edit of the configuration changes it. It names servers that only one user may see.
 const CONSTANT: &str = r#""ttlMs":86400000,"cacheScope":"private""#;
@@ -29,9 +29,9 @@ const SCOPE: (&str, &str) = ("cacheScope", r#""private""#);
 #[derive(Debug, Clone)]
 pub(crate) enum Reply {
     /// A result of mcpzip's own: a JSON object.
-    Result(Bytes),
+    Result(RawResult),
     /// A server's result, in its own bytes.
-    Relayed(Bytes),
+    Relayed(RawResult),
     /// The content of a server's resource, in its own bytes; a modern client may cache it.
     RelayedContent(Bytes),
     /// The task that a call became, in place of its result: a JSON object.
@@ -85,8 +85,8 @@ impl Reply {
     #[must_use]
     pub(in crate::proxy) fn with_meta(self, key: &str, value: &str) -> Self {
         match self {
-            Self::Result(body) => Self::Result(meta_added(&body, key, value)),
-            Self::Relayed(body) => Self::Relayed(meta_added(&body, key, value)),
+            Self::Result(body) => Self::Result(meta_added(&body, key, value).into()),
+            Self::Relayed(body) => Self::Relayed(meta_added(&body, key, value).into()),
             Self::Task(body) => Self::Task(meta_added(&body, key, value)),
             other => other,
         }
@@ -96,8 +96,8 @@ impl Reply {
     #[must_use]
     pub(in crate::proxy) fn with_text(self, text: &str) -> Self {
         match self {
-            Self::Result(body) => Self::Result(text_added(&body, text)),
-            Self::Relayed(body) => Self::Relayed(text_added(&body, text)),
+            Self::Result(body) => Self::Result(text_added(&body, text).into()),
+            Self::Relayed(body) => Self::Relayed(text_added(&body, text).into()),
             other => other,
         }
     }
@@ -156,7 +156,7 @@ impl Reply {
 
     fn cacheable(result: Bytes, members: &str, modern: bool) -> Self {
         if !modern {
-            return Self::Result(result);
+            return Self::Result(result.into());
         }
         let rest = result.slice(1..);
         Self::Result([format!("{{{members},").as_bytes(), &rest].concat().into())
@@ -174,7 +174,7 @@ impl Reply {
                     r#""resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{}}}"#,
                     server_info()
                 );
-                Frame::result(id, &members, body)
+                Frame::result(id, &members, body.into_bytes())
             }
             Self::Ended { meta } => {
                 let info = server_info();
@@ -185,7 +185,12 @@ impl Reply {
             }
             Self::RelayedError(error) => Frame::relayed_error(id, error),
             Self::Relayed(body) if revision.is_modern() => {
-                Frame::result(id, &lacking(&body, &[RESULT_TYPE]), body)
+                let (key, json) = RESULT_TYPE;
+                let members = match body.may_have(Word::ResultType) {
+                    true => lacking(&body, &[RESULT_TYPE]),
+                    false => format!(r#""{key}":{json}"#),
+                };
+                Frame::result(id, &members, body.into_bytes())
             }
             Self::RelayedContent(body) if revision.is_modern() => {
                 // A result that requests input is not final, so it must not be cached.
@@ -197,10 +202,8 @@ impl Reply {
                 };
                 Frame::result(id, &members, body)
             }
-            Self::Result(body)
-            | Self::Relayed(body)
-            | Self::RelayedContent(body)
-            | Self::Task(body) => Frame::result(id, "", body),
+            Self::Result(body) | Self::Relayed(body) => Frame::result(id, "", body.into_bytes()),
+            Self::RelayedContent(body) | Self::Task(body) => Frame::result(id, "", body),
             Self::Error {
                 code,
                 message,
@@ -307,8 +310,8 @@ mod tests {
 
     #[test]
     fn a_relayed_result_gets_what_its_reader_requires_and_nothing_else() {
-        let legacy = Bytes::from_static(br#"{"tools":1e400, "content":[]}"#);
-        let modern = Bytes::from_static(br#"{"content":[],"resultType":"input_required"}"#);
+        let legacy = RawResult::from(r#"{"tools":1e400, "content":[]}"#);
+        let modern = RawResult::from(r#"{"content":[],"resultType":"input_required"}"#);
         check(
             Reply::Relayed(legacy.clone()),
             Revision::V2025_11_25,

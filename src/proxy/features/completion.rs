@@ -12,7 +12,7 @@ use crate::upstream::{self, code_of};
 
 /// The empty answer. Clients request completions with every letter that a person types and show every error, so a
 /// server without completions gets this, too.
-const NOTHING: &[u8] = br#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
+const NOTHING: &str = r#"{"completion":{"values":[],"total":0,"hasMore":false}}"#;
 
 impl Features {
     /// Answers `completion/complete`.

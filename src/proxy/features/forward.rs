@@ -93,7 +93,7 @@ impl Features {
     ) -> Reply {
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                Reply::Relayed(result.into_bytes())
+                Reply::Relayed(result)
             }
             Ok(upstream::ServerReply::Result(_)) => Reply::error(
                 ErrorCode::INTERNAL,

@@ -188,9 +188,9 @@ impl Features {
             Reply::Relayed(result) => {
                 match guarded.map(|one| one.skill.verified_result(own, &result)) {
                     None | Some(Ok(())) if is_of_skill => {
-                        Reply::RelayedContent(own_uris::of_skills(server, result))
+                        Reply::RelayedContent(own_uris::of_skills(server, result.into_bytes()))
                     }
-                    None | Some(Ok(())) => Reply::RelayedContent(result),
+                    None | Some(Ok(())) => Reply::RelayedContent(result.into_bytes()),
                     Some(Err(difference)) => {
                         self.inventory.poke(server);
                         Reply::error(

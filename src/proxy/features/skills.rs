@@ -216,7 +216,9 @@ impl Features {
         let replaced = ("uri", quoted(own));
         let reply = self.forward(&context, server, method, Some(own), params, replaced);
         let reply = match reply.await {
-            Reply::Relayed(result) => Reply::Relayed(own_uris::of_skills(server, result)),
+            Reply::Relayed(result) => {
+                Reply::Relayed(own_uris::of_skills(server, result.into_bytes()).into())
+            }
             reply => reply,
         };
         match event {

@@ -65,7 +65,7 @@ impl Features {
         listener.interests().uris.insert(uri.clone());
         self.follow(&server);
         match self.pool.subscribed(&server, &own, LIMIT).await {
-            Ok(()) => Reply::Result(b"{}"[..].into()),
+            Ok(()) => Reply::Result("{}".into()),
             Err(error) => {
                 listener.interests().uris.remove(&uri);
                 self.follow(&server);
@@ -81,7 +81,7 @@ impl Features {
         };
         caller.client.listener().interests().uris.remove(&uri);
         self.callers.interests_changed();
-        Reply::Result(b"{}"[..].into())
+        Reply::Result("{}".into())
     }
 
     /// Handles a server's notification that a resource has changed.

@@ -187,7 +187,7 @@ impl Tools {
                 };
                 // Its question ends the run, and the client repeats the request: the consent to it stays valid.
                 if let (Consent::Given(given), Reply::Relayed(result)) = (&consent, &reply) {
-                    let result = ServerReply::Result(result.clone().into());
+                    let result = ServerReply::Result(result.clone());
                     self.relay
                         .agreed(given, (view, &tool), arguments.get(), &result);
                 }
@@ -469,9 +469,7 @@ fn reply_of(
 ) -> Result<Reply, Failure> {
     let name = || name.clone();
     match answered {
-        Ok(ServerReply::Result(result)) if result.starts_with(b"{") => {
-            Ok(Reply::Relayed(result.into_bytes()))
-        }
+        Ok(ServerReply::Result(result)) if result.starts_with(b"{") => Ok(Reply::Relayed(result)),
         Ok(ServerReply::Result(_)) => Err(Failure::Malformed { name: name() }),
         Ok(ServerReply::Error(error))
             if context.is_some_and(|context| context.concerns_client(&error)) =>

@@ -286,7 +286,7 @@ impl Tools {
             return Ok(match reply {
                 Reply::Relayed(result) => {
                     if let Consent::Given(given) = &consent {
-                        let result = upstream::ServerReply::Result(result.clone().into());
+                        let result = upstream::ServerReply::Result(result.clone());
                         self.relay.agreed(given, (view, &tool), sent, &result);
                     }
                     self.answers.direct(result, &asked).await
@@ -346,7 +346,7 @@ impl Tools {
         }
         match outcome {
             Ok(upstream::ServerReply::Result(result)) if result.starts_with(b"{") => {
-                let reply = self.answers.direct(result.into_bytes(), &asked).await;
+                let reply = self.answers.direct(result, &asked).await;
                 Ok(self.with_loss(caller, tool.server().name(), reply))
             }
             Ok(upstream::ServerReply::Result(_)) => Ok(Reply::error(

@@ -273,7 +273,7 @@ fn together(replies: impl Iterator<Item = (String, Reply)>) -> Reply {
     let mut repairs: Vec<String> = Vec::new();
     for (name, reply) in replies {
         let body = match reply {
-            Reply::Result(body) | Reply::Relayed(body) => body,
+            Reply::Result(body) | Reply::Relayed(body) => body.into_bytes(),
             Reply::RelayedError(body) => error_as_result(&body),
             Reply::Error { message, .. } => tool_error(&message),
             // No tool call ends like that.
@@ -343,13 +343,14 @@ fn text_block(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::RawResult;
 
     #[test]
     fn results_stand_in_order_each_with_its_own_error() {
-        let relayed = Bytes::from_static(
-            br#"{"content":[{"type":"new","n":1e400},{"type":"text","text":"{ }"}],"structuredContent":{}}"#,
+        let relayed = RawResult::from(
+            r#"{"content":[{"type":"new","n":1e400},{"type":"text","text":"{ }"}],"structuredContent":{}}"#,
         );
-        let structured = Bytes::from_static(br#"{"structuredContent":[1]}"#);
+        let structured = RawResult::from(r#"{"structuredContent":[1]}"#);
         let replies = [
             ("a".to_owned(), Reply::Relayed(relayed)),
             ("b".to_owned(), Reply::tool_error("no")),
@@ -359,7 +360,7 @@ mod tests {
             panic!("no result")
         };
         assert_eq!(
-            body,
+            String::from_utf8_lossy(&body),
             concat!(
                 r#"{"content":[{"type":"text","text":"[1] a"},{"type":"new","n":1e400},{"type":"text","text":"{ }"},"#,
                 r#"{"type":"text","text":"[2] b failed"},{"type":"text","text":"no"},"#,

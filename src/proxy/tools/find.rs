@@ -102,7 +102,7 @@ impl Tools {
         };
         match outcome {
             LoggedIn::No => Err(failure),
-            LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result))),
+            LoggedIn::Asked(result) => Ok(Err(Reply::Relayed(result.into()))),
             LoggedIn::Yes => {
                 let detail = "logged in through the client";
                 self.ledger

@@ -17,7 +17,7 @@ use crate::proxy::relay::Relayed;
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
 use crate::statistics::CallPath;
-use crate::upstream::{CallError, DIGEST, RawResult, ServerReply, message_of};
+use crate::upstream::{CallError, DIGEST, ServerReply, message_of};
 
 impl Tools {
     /// Runs a saved script with the arguments of a call.
@@ -62,7 +62,7 @@ impl Tools {
         let reply = self.run_code(call, context, name.clone(), script).await;
         let sent = arguments.get().len();
         let result = match &reply {
-            Reply::Result(result) | Reply::Relayed(result) => Some(RawResult::from(result.clone())),
+            Reply::Result(result) | Reply::Relayed(result) => Some(result),
             _ => None,
         };
         let path = match call.context {
@@ -70,7 +70,7 @@ impl Tools {
             None => CallPath::Command,
         };
         self.answers
-            .count_call(&own, start.elapsed(), sent, result.as_ref(), path);
+            .count_call(&own, start.elapsed(), sent, result, path);
         Ok(reply)
     }
 

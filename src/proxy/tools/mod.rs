@@ -11,6 +11,7 @@ mod folder;
 mod habits;
 pub(in crate::proxy) mod listable;
 mod portable;
+mod rendered;
 mod reranking;
 mod script;
 pub(in crate::proxy) mod search;
@@ -28,6 +29,7 @@ use self::builtin::Builtin;
 use self::call::Schemas;
 use self::direct::DirectNames;
 use self::listable::Listables;
+use self::rendered::Rendered;
 use self::reranking::Reranking;
 use self::skill::RefusedSkills;
 use self::tasks::{TaskIds, Watches};
@@ -58,6 +60,7 @@ pub(crate) struct Tools {
     answers: Arc<Answers>,
     schemas: Schemas,
     reranking: Reranking,
+    rendered: Rendered,
     habits: Arc<Habits>,
     direct_names: DirectNames,
     listables: Listables,
@@ -111,6 +114,7 @@ impl Tools {
         Self {
             schemas: Schemas::default(),
             reranking: Reranking::new(variables.clone(), tasks.clone()),
+            rendered: Rendered::default(),
             habits,
             direct_names: DirectNames::default(),
             listables: Listables::default(),

@@ -132,7 +132,7 @@ impl Tools {
             let log: String = log.iter().map(|line| format!("\nlog: {line}")).collect();
             let made = host.made.into_inner();
             match value {
-                Ok(value) => Reply::Relayed(answer(value.as_deref(), &log)),
+                Ok(value) => Reply::Relayed(answer(value.as_deref(), &log).into()),
                 Err(fault) => {
                     let made = self.told(context, made).await;
                     Reply::tool_error(&format!("{}{made}{log}", failed(&fault)))
@@ -221,7 +221,7 @@ impl ScriptCalls<'_> {
                 Err(text_of(&result))
             }
             Reply::Result(result) | Reply::Relayed(result) if has_content(&result) => {
-                Ok(Some(result))
+                Ok(Some(result.into_bytes()))
             }
             _ => Err(format!(
                 "`{name}` needs an answer of the user first: call it with execute_tool, outside of the script"

@@ -79,7 +79,8 @@ impl Tools {
             .hits(view, &snapshot, query, limit, server.as_deref())
             .await?;
         self.note_search(view, query, &hits);
-        let found = self.render(&snapshot, &hits);
+        let render = || self.render(&snapshot, &hits);
+        let found = self.rendered.of(&snapshot, &hits, render);
         let unlisted = self.inventory.unlisted(&snapshot);
         let is_under_way =
             |progress: &Progress| matches!(progress, Progress::NotAsked | Progress::UnderWay);

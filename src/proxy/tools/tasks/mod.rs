@@ -467,7 +467,7 @@ impl Tools {
             return Err(Failure::Malformed { name });
         };
         if method != "tasks/get" {
-            let done = Reply::Result(Bytes::from_static(b"{}"));
+            let done = Reply::Result("{}".into());
             return Ok(Answered {
                 reply: done.clone(),
                 recorded: Some(done),
@@ -534,8 +534,8 @@ impl Tools {
                     view,
                 };
                 let shown = match handle.is_direct {
-                    true => self.answers.direct(result, &asked).await,
-                    false => self.answers.answer(result, &asked).await,
+                    true => self.answers.direct(result.into(), &asked).await,
+                    false => self.answers.answer(result.into(), &asked).await,
                 };
                 let (Reply::Result(body) | Reply::Relayed(body)) = &shown else {
                     return Err(malformed());
@@ -551,7 +551,7 @@ impl Tools {
                 changed.push(("error", String::from_utf8_lossy(&error).into_owned()));
                 Some(Reply::RelayedError(error))
             }
-            Some("cancelled") => Some(Reply::Result(Bytes::from_static(b"{}"))),
+            Some("cancelled") => Some(Reply::Result("{}".into())),
             Some("input_required") => {
                 let questions = state.get("inputRequests").ok_or_else(malformed)?;
                 let questions = Object::parse(questions).map_err(|_| malformed())?;

@@ -12,6 +12,7 @@ use super::{Endpoint, joined};
 use crate::mcp::frame::one_line;
 use crate::mcp::{Envelope, Message, Outcome, Request};
 use crate::telemetry;
+use crate::upstream::raw_result::RawResult;
 use crate::upstream::reply::{ServerReply, message_of};
 use crate::upstream::transport::Target;
 use crate::upstream::transport::http::body::{self, Broken, Content};
@@ -184,6 +185,10 @@ impl Endpoint {
         id: Option<u64>,
     ) -> Option<Result<ServerReply, CallError>> {
         telemetry::frame(Some(&self.peer.server), "received", &[json]);
+        if let Some((theirs, result)) = RawResult::of_response(json) {
+            let is_ours = id.is_some() && u64::try_from(theirs).ok() == id;
+            return is_ours.then_some(Ok(ServerReply::Result(result)));
+        }
         match Envelope::parse(json) {
             Ok(Envelope::Single(message)) => self.dispatch(json, message, id).map(Ok),
             Ok(Envelope::Batch(batch)) => {
