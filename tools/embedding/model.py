@@ -108,8 +108,8 @@ def linear_int8(x, p, name):
     return linear(round_activations(x), p, name)
 
 
-def forward(p, ids, mask, linear=linear):
-    """Sentence vectors of unit length, `[batch][384]`, of ids `[batch][length]` where `mask` is 1."""
+def states(p, ids, mask, linear=linear):
+    """The vectors of all pieces after the last layer, `[batch][length][384]`, of ids `[batch][length]` where `mask` is 1."""
     batch, length = ids.shape
     x = normalize(p["tokens"][ids] + p["positions"][:length], p["norm.weight"], p["norm.bias"])
     away = (1.0 - mask[:, None, None, :]) * -1e9
@@ -121,6 +121,12 @@ def forward(p, ids, mask, linear=linear):
         x = normalize(x + linear(mixed, p, f"{layer}.out"), p[f"{layer}.norm1.weight"], p[f"{layer}.norm1.bias"])
         inner = jax.nn.gelu(linear(x, p, f"{layer}.up"), approximate=False)
         x = normalize(x + linear(inner, p, f"{layer}.down"), p[f"{layer}.norm2.weight"], p[f"{layer}.norm2.bias"])
+    return x
+
+
+def forward(p, ids, mask, linear=linear):
+    """Sentence vectors of unit length, `[batch][384]`: the mean of the vectors of the pieces."""
+    x = states(p, ids, mask, linear)
     total = (x * mask[..., None]).sum(1) / mask.sum(1, keepdims=True)
     return total / jnp.linalg.norm(total, axis=-1, keepdims=True)
 
