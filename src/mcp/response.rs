@@ -3,10 +3,10 @@
 //! A result may have many megabytes. A pass to check it and one for each word that decides what is done with it took most of the time that mcpzip
 //! added to it (`docs/performance.md`).
 
-use memchr::memchr2;
+use wide::{CmpEq as _, u8x16};
 
-/// The words of eight bytes that are searched one by one. Beyond them, `memchr2` is faster.
-const FAR: usize = 4;
+/// The bytes that are compared at once.
+const BLOCK: usize = 64;
 
 /// A response with a result.
 #[derive(Debug, PartialEq, Eq)]
@@ -24,9 +24,7 @@ impl<'a> Response<'a> {
     /// has a result and an integer as its id, and also for a few forms of those: `Envelope::parse` reads everything.
     pub(crate) fn read(line: &'a [u8], ended: impl FnMut(&[u8])) -> Option<Self> {
         // Without control characters, none is in a string, and every space is a space.
-        let is_plain =
-            |part: &[u8]| part.iter().fold(u8::MAX, |least, byte| least.min(*byte)) >= b' ';
-        if !line.chunks(64).all(is_plain) || std::str::from_utf8(line).is_err() {
+        if has_control(line) || std::str::from_utf8(line).is_err() {
             return None;
         }
         let mut pass = Pass {
@@ -34,6 +32,8 @@ impl<'a> Response<'a> {
             at: 0,
             has_numbered: false,
             containers: Vec::new(),
+            block: usize::MAX,
+            marks: 0,
             ended,
         };
         let (id, result) = pass.message()?;
@@ -58,6 +58,9 @@ struct Pass<'a, F> {
     at: usize,
     has_numbered: bool,
     containers: Vec<Container>,
+    /// The latest block in which a string was passed, and the places in it of quotes and backslashes, a bit for each.
+    block: usize,
+    marks: u64,
     ended: F,
 }
 
@@ -164,7 +167,7 @@ impl<'a, F: FnMut(&[u8])> Pass<'a, F> {
     fn string(&mut self) -> Option<&'a [u8]> {
         let start = self.at;
         loop {
-            let at = self.at + special(&self.bytes[self.at..])?;
+            let at = self.mark()?;
             if self.bytes[at] == b'"' {
                 self.at = at + 1;
                 (self.ended)(&self.bytes[..at]);
@@ -182,6 +185,23 @@ impl<'a, F: FnMut(&[u8])> Pass<'a, F> {
                 }
                 _ => return None,
             }
+        }
+    }
+
+    /// The place of the next quote or backslash.
+    fn mark(&mut self) -> Option<usize> {
+        let mut block = self.at / BLOCK;
+        let mut passed = self.at % BLOCK;
+        loop {
+            if self.block != block {
+                self.marks = marks(self.bytes.get(block * BLOCK..)?);
+                self.block = block;
+            }
+            let rest = self.marks >> passed;
+            if rest != 0 {
+                return Some(block * BLOCK + passed + rest.trailing_zeros() as usize);
+            }
+            (block, passed) = (block + 1, 0);
         }
     }
 
@@ -242,28 +262,27 @@ impl<'a, F: FnMut(&[u8])> Pass<'a, F> {
     }
 }
 
-/// The place of the first quote or backslash. Most are near, where a function call would take longer than the search.
-fn special(bytes: &[u8]) -> Option<usize> {
-    let (words, _) = bytes.as_chunks::<8>();
-    for (at, word) in words.iter().take(FAR).enumerate() {
-        let word = u64::from_le_bytes(*word);
-        let found = zeros(word ^ every(b'"')) | zeros(word ^ every(b'\\'));
-        if found != 0 {
-            return Some(at * 8 + found.trailing_zeros() as usize / 8);
-        }
-    }
-    let far = words.len().min(FAR) * 8;
-    memchr2(b'"', b'\\', &bytes[far..]).map(|at| far + at)
+/// Whether a byte is less than that of a space.
+fn has_control(bytes: &[u8]) -> bool {
+    let (parts, rest) = bytes.as_chunks::<16>();
+    let least = (parts.iter()).fold(u8x16::MAX, |least, part| least.min(u8x16::new(*part)));
+    least.reduce_min() < b' ' || rest.iter().any(|byte| *byte < b' ')
 }
 
-/// A word with the highest bit set in each byte that is zero in `word`; bytes above the lowest such one may have it, too.
-fn zeros(word: u64) -> u64 {
-    word.wrapping_sub(every(1)) & !word & every(0x80)
-}
-
-/// A word of eight equal bytes.
-const fn every(byte: u8) -> u64 {
-    u64::from_ne_bytes([byte; 8])
+/// The places of quotes and backslashes in the first block of `bytes`, a bit for each.
+fn marks(bytes: &[u8]) -> u64 {
+    let mut last = [0; BLOCK];
+    let block = bytes.first_chunk().unwrap_or_else(|| {
+        last[..bytes.len()].copy_from_slice(bytes);
+        &last
+    });
+    let (parts, _) = block.as_chunks::<16>();
+    let (quote, backslash) = (u8x16::splat(b'"'), u8x16::splat(b'\\'));
+    parts.iter().rev().fold(0, |marks, part| {
+        let part = u8x16::new(*part);
+        let found = part.simd_eq(quote) | part.simd_eq(backslash);
+        marks << 16 | u64::from(found.to_bitmask())
+    })
 }
 
 #[cfg(test)]
@@ -398,16 +417,14 @@ mod tests {
 
     #[test]
     fn a_quote_is_found_at_every_distance() {
-        for length in 0..100 {
-            for end in ['"', '\\'] {
-                let text = format!("{}{end}\"\\", "!é"[..length % 2].repeat(length));
-                let found = special(text.as_bytes());
-                assert_eq!(found, text.find(['"', '\\']), "{text}");
-                let text = format!("{}{end}", "#]\u{a2}".repeat(length));
-                assert_eq!(special(text.as_bytes()), Some(text.len() - 1));
-            }
+        for length in 0..200 {
+            let letters = "\u{a2}!]#[".chars().cycle().skip(length % 5);
+            let text: String = letters.take(length).chain("\\\"".chars()).collect();
+            let line = format!(r#"{{"jsonrpc":"2.0","id":1,"result":"{text}"}}"#);
+            let found = read(&line).map(|found| found.result.len());
+            assert_eq!(found, Some(text.len() + 2), "{text}");
         }
-        assert_eq!(special(b""), None);
-        assert_eq!(special(&[b'x'; 100]), None);
+        assert!(has_control(b"0123456789abcde\x1f") && has_control(b"0123456789abcdef\n"));
+        assert!(!has_control("0123456789abcdef \u{ff}".as_bytes()));
     }
 }
