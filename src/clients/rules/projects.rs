@@ -7,11 +7,11 @@ use super::super::cache::FileCache;
 use super::super::listed::may_be_there;
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
-use super::super::{Client, Node, Surroundings};
+use super::super::{Client, ConfigLocation, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
 
-/// Adds the rules in the entries of all known projects.
+/// Adds the rules in the entries of all known projects. A file that cannot be read may have other servers in the place of the user's.
 pub(super) fn find(
     client: Client,
     servers: &[&Found],
@@ -20,9 +20,6 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    if !has_switches(client) {
-        return;
-    }
     let own: Vec<&Found> = servers
         .iter()
         .copied()
@@ -31,22 +28,34 @@ pub(super) fn find(
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let user = real(&client.user_location(around).path);
     for directory in &survey.projects {
-        let Some(location) = client.project_location(directory) else {
-            continue;
-        };
-        // In the home directory it may be the user's own file.
-        let at = real(&location.path);
-        if at.is_some() && at == user || !may_be_there(&location.path) {
-            continue;
-        }
-        let file = RuleFile {
-            path: &location.path,
-            project: Some(directory),
-            servers: &own,
-        };
-        if let Some(node) = file.open(location.syntax, cache, rules) {
-            let entries = node.at(&location.container);
-            add(client, &location.container.join("."), entries, &file, rules);
+        let location = client.project_location(directory);
+        // Copilot CLI also reads the file of Claude Code's projects.
+        let other = location.clone().filter(|_| client == Client::CopilotCli);
+        let other = other.map(|location| ConfigLocation {
+            path: directory.join(".mcp.json"),
+            ..location
+        });
+        for location in location.into_iter().chain(other) {
+            // In the home directory it may be the user's own file.
+            let at = real(&location.path);
+            if at.is_some() && at == user || !may_be_there(&location.path) {
+                continue;
+            }
+            let file = RuleFile {
+                path: &location.path,
+                project: Some(directory),
+                servers: &own,
+            };
+            let Some(node) = file.open(location.syntax, cache, rules) else {
+                continue;
+            };
+            let (key, entries) = (location.container.join("."), node.at(&location.container));
+            // Each of its entries may be in the place of one of the user's.
+            if !entries.is_none_or(Node::has_members) {
+                file.unclear(&key, rules);
+            } else if has_switches(client) {
+                add(client, &key, entries, &file, rules);
+            }
         }
     }
 }
@@ -109,7 +118,9 @@ pub(super) fn add_part(
     found: &Found,
     rules: &mut Vec<Rule>,
 ) {
-    if let Some((switch, value)) = part.switch {
+    // One that is off in all projects comes over so.
+    let is_off = found.is_off && file.project.is_none();
+    if let Some((switch, value)) = part.switch.filter(|_| !is_off) {
         let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
         rules.push(source.named(true).about(found, file.switched_off()));
     }
