@@ -32,6 +32,7 @@ mod lock;
 mod model;
 mod model_key;
 mod names;
+mod nearness;
 mod node;
 mod plan;
 mod reading;
