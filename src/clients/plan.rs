@@ -488,7 +488,8 @@ fn on_elsewhere(found: &Found, servers: &Servers, around: &Surroundings) -> Opti
     let is_refused = entry.is_disabled && found.location.project.is_none();
     let name = servers.on_equal(&entry.to_node()).filter(|_| is_refused)?;
     Some(format!(
-        "is switched off in {}, and mcpzip has it as `{name}`, on for all clients: nothing but this entry says so. `mcpzip disable {}` switches          it off for all, and then this one can move, or {}",
+        "is switched off in {}, and mcpzip has it as `{name}`, on for all clients: nothing but this entry says so. `mcpzip disable {}` switches it \
+         off for all, and then this one can move, or {}",
         found.location.client.title(),
         shell_word(name),
         all_the_same(found, around)

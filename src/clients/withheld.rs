@@ -325,15 +325,31 @@ impl Guards {
         };
         let servers = Servers::of(&text).with_history(history.clone());
         let configured = configured(&servers, config_file, around);
-        let others = configured.iter();
-        let others: Vec<&Found> = others
-            .filter(|found| is_on(found) && gets(&found.name))
-            .collect();
+        let others: Vec<&Found> = configured.iter().filter(|found| is_on(found)).collect();
         let cache = FileCache::default();
         let ours = (&servers, config_file);
         let rules = about_others(client, &others, survey, ours, around, &cache);
-        let rules = rules.iter().map(|rule| (rule.server.as_str(), rule));
-        let open = rules.filter(|(name, rule)| !servers.has_rule(name, rule));
+        // A rule for tools is one for each server of the program, and a list of the only permitted ones for its equals.
+        let reaches = |rule: &Rule, other: &Found| {
+            let mut about = others.iter().filter(|about| rule.is_about(about));
+            let near =
+                about.find_map(|about| Nearness::here(about.form.as_ref()?, other, &servers));
+            let is_list = matches!(rule.carried, Carried::Only(_));
+            is_protecting(rule)
+                && near
+                    >= Some(if is_list {
+                        Nearness::Equal
+                    } else {
+                        Nearness::Program
+                    })
+        };
+        let rules = rules.iter().flat_map(|rule| {
+            let about = others
+                .iter()
+                .filter(|other| rule.is_about(other) || reaches(rule, other));
+            about.map(move |other| (other.name.as_str(), rule))
+        });
+        let open = rules.filter(|(name, rule)| gets(name) && !servers.has_rule(name, rule));
         let (carried, lost): (Vec<_>, Vec<_>) = open.partition(|(_, rule)| is_protecting(rule));
         Self {
             carried: given_up(&carried),

@@ -346,3 +346,26 @@ fn a_rule_by_a_name_is_about_the_server_that_came_over_with_it_alone() {
         assert_eq!(*tools, denied, "{name}: {servers} {report:#}");
     }
 }
+
+#[test]
+fn a_rule_by_the_name_of_a_server_is_named_for_a_second_entry_of_it() {
+    let machine = Machine::new();
+    machine.setup().save_text(GH);
+    machine.put(user_file("claude-code"), RUNS);
+    machine.put(".claude/settings.json", DENIES);
+    machine.migrate(&[]);
+    assert_eq!(machine.servers()["gh"]["tools"], json!({ "deny": ["rm"] }));
+    let added = machine
+        .run(&["add", "second", "--no-check", "--", "x", "--plain"])
+        .code(0);
+    assert!(added.stderr.contains("can call `second`"), "{added}");
+    let doctor = machine.run(&["doctor", "--json"]);
+    assert!(doctor.stdout.contains("can call `second`"), "{doctor}");
+    let report = machine.migrate(&["--client", "claude-code"]);
+    let second = &machine.servers()["second"]["tools"];
+    assert_eq!(*second, json!({ "deny": ["rm"] }), "{report:#}");
+    let other = machine
+        .run(&["add", "other", "--no-check", "--", "y"])
+        .code(0);
+    assert!(!other.stderr.contains("can call"), "{other}");
+}
