@@ -10,6 +10,7 @@ mod approval;
 mod astray;
 mod barrier;
 mod cache;
+mod came_over;
 mod client_edits;
 mod connection;
 mod desktop;

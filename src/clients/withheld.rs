@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
+use super::came_over::{at_mcpzip, moved_on, refused};
 use super::listed::USER_LIMIT;
 use super::model::{Approval, OWN_PROGRAMS, Reach, RuleKind, Unmovable};
 use super::nearness::Nearness;
@@ -13,8 +14,7 @@ use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::switched_off_by_name;
 use super::{
-    Carried, Client, ConfigLocation, Found, History, Launch, Node, Rule, Scope, Surroundings,
-    Survey, Syntax, Text,
+    Carried, Client, Found, History, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
 };
 use super::{barrier, rules};
 use crate::config::safe_name;
@@ -633,40 +633,6 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
     }
 }
 
-/// The servers that `client` had switched off before they moved, as it had them. They are off at mcpzip as well.
-fn refused(
-    client: Client,
-    servers: &Servers,
-    config_file: &Path,
-    around: &Surroundings,
-) -> Vec<Found> {
-    let mut found = Vec::new();
-    for (name, node) in servers.all() {
-        let projects = node.get("projects").map(Node::items).unwrap_or_default();
-        let projects = projects.iter().filter_map(Node::as_text);
-        let projects = projects.map(Path::new).filter(|path| path.is_absolute());
-        let mut locations: Vec<ConfigLocation> = projects
-            .filter_map(|project| client.project_location(project))
-            .collect();
-        let is_off = node.get("disabled") == Some(&Node::Flag(true));
-        let is_unknown = !locations.is_empty() && servers.history.is_unknown(name);
-        if !is_off || !is_unknown && !servers.history.may_refuse(client, name) {
-            continue;
-        }
-        if Rights::read(node).is_for_all() {
-            locations.push(at_mcpzip(client, config_file, around));
-        }
-        found.extend(locations.into_iter().map(|location| Found {
-            form: Some(node.clone()),
-            is_off: true,
-            switch: None,
-            approval: Approval::Refused,
-            ..Found::read(location, name, node)
-        }));
-    }
-    found
-}
-
 /// The rules for tools that servers have got here in earlier runs and still have, for another one that is the same. `client` had those
 /// servers.
 fn limits_of_moved(
@@ -713,24 +679,4 @@ fn limits_of_moved(
         }
     }
     rules
-}
-
-/// How near the servers are to `other` that `client` had on before they moved, and that are on at mcpzip.
-fn moved_on(client: Client, other: &Found, servers: &Servers) -> Option<Nearness> {
-    let on = servers.all().iter().filter(|(name, node)| {
-        let is_off = node.get("disabled") == Some(&Node::Flag(true));
-        !is_off && servers.history.was_on(client, name)
-    });
-    on.filter_map(|(_, node)| Nearness::here(node, other, servers))
-        .max()
-}
-
-/// The place of mcpzip's servers in `config_file`, for one that is to be compared with those of `client`.
-fn at_mcpzip(client: Client, config_file: &Path, around: &Surroundings) -> ConfigLocation {
-    // Its entries have the form of Claude Code's.
-    ConfigLocation {
-        client,
-        path: config_file.to_owned(),
-        ..Client::ClaudeCode.user_location(around)
-    }
 }
