@@ -1,15 +1,19 @@
 //! A project's entries for servers that the user's own files have: a client lays both over each other, so that a server may be switched
 //! off or limited in one project only.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::listed::may_be_there;
+use super::super::listed::{listed, may_be_there};
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
-use super::super::{Client, ConfigLocation, Node, Surroundings};
+use super::super::{Client, ConfigLocation, Node, Surroundings, Syntax};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
+
+/// The most files of servers that are read of one project.
+const MOST_FILES: usize = 1000;
 
 /// Adds the rules in the entries of all known projects. A file that cannot be read may have other servers in the place of the user's.
 pub(super) fn find(
@@ -28,14 +32,7 @@ pub(super) fn find(
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let user = real(&client.user_location(around).path);
     for directory in &survey.projects {
-        let location = client.project_location(directory);
-        // Copilot CLI also reads the file of Claude Code's projects.
-        let other = location.clone().filter(|_| client == Client::CopilotCli);
-        let other = other.map(|location| ConfigLocation {
-            path: directory.join(".mcp.json"),
-            ..location
-        });
-        for location in location.into_iter().chain(other) {
+        for location in locations(client, directory) {
             // In the home directory it may be the user's own file.
             let at = real(&location.path);
             if at.is_some() && at == user || !may_be_there(&location.path) {
@@ -58,6 +55,38 @@ pub(super) fn find(
             }
         }
     }
+}
+
+/// The files of servers of the project in `directory`.
+fn locations(client: Client, directory: &Path) -> Vec<ConfigLocation> {
+    let Some(own) = client.project_location(directory) else {
+        return Vec::new();
+    };
+    let others = match client {
+        // It also reads the file of Claude Code's projects.
+        Client::CopilotCli => vec![directory.join(".mcp.json")],
+        Client::Continue => {
+            let folder = directory.join(".continue/mcpServers");
+            let mut all = listed(&folder, MOST_FILES);
+            let is_list = |path: &Path| {
+                let ending = path.extension().and_then(OsStr::to_str);
+                path == folder || matches!(ending, Some("yaml" | "yml" | "json"))
+            };
+            all.retain(|path| *path != own.path && is_list(path));
+            all
+        }
+        _ => Vec::new(),
+    };
+    let others = others.into_iter().map(|path| {
+        let is_json = path.extension().is_some_and(|ending| ending == "json");
+        ConfigLocation {
+            syntax: if is_json { Syntax::Json } else { own.syntax },
+            path,
+            ..own.clone()
+        }
+    });
+    let others: Vec<ConfigLocation> = others.collect();
+    [own].into_iter().chain(others).collect()
 }
 
 /// Adds Codex's rules for single tools in the entries of servers that are `staying`.

@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::case::{Machine, user_file, verdict};
 
 const GH: &str = r#"{"mcpServers": {"gh": {"command": "x"}}}"#;
+const CONTINUE: &str =
+    "name: a\nversion: 0.0.1\nschema: v1\nmcpServers:\n  - name: gh\n    command: x\n";
 const W: &str = r#"{"mcpServers": {"w": {"command": "w-mcp"}}}"#;
 const RUNS: &str = r#"{"mcpServers": {"mcpzip": {"command": "mcpzip", "args": ["serve"]}}}"#;
 
@@ -325,9 +327,11 @@ fn a_project_whose_list_of_servers_is_not_known_has_none_of_the_users() {
         ("vscode", code, ".vscode/mcp.json"),
         ("kiro", GH, ".kiro/settings/mcp.json"),
         ("copilot-cli", copilot, ".mcp.json"),
+        ("continue", CONTINUE, ".continue/mcpServers/a.yaml"),
     ] {
         let list = match client {
             "vscode" => r#"{"servers": "x"}"#,
+            "continue" => "mcpServers: x",
             _ => r#"{"mcpServers": [{"command": "x"}]}"#,
         };
         for content in [Some("{{{"), Some(list), Some("[]"), None] {
