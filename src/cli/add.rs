@@ -298,9 +298,15 @@ fn kept_hint(
         missing.partition(|key| is_program || *key != "sandbox");
     let kept = (!kept.is_empty()).then(|| {
         format!(
-            "`{}` of the replaced entry still apply; remove them in {} if `{name}` no longer needs them",
+            "`{}` of the replaced entry still {} in {} if `{name}` no longer needs {}",
             kept.join("`, `"),
-            file.display()
+            if kept.len() == 1 {
+                "applies; remove it"
+            } else {
+                "apply; remove them"
+            },
+            file.display(),
+            if kept.len() == 1 { "it" } else { "them" },
         )
     });
     let gone = (!gone.is_empty()).then(|| "its `sandbox` is gone, as a URL has none".to_owned());

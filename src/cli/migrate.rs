@@ -20,7 +20,7 @@ use crate::clients::{
     Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, Known, Launch, Origin,
     Plan, Rule, Scope, Survey, Verdict, Wanted,
 };
-use crate::config::{Config, Environment, older_config_file};
+use crate::config::{Config, Environment, older_config_file, safe_name};
 use crate::secret::Masker;
 use crate::text::{nearest, shell_word};
 use crate::upstream::oauth::{Account, Inherited};
@@ -350,11 +350,20 @@ fn check_rules(plan: &Plan, arguments: &Arguments) -> Result<(), Exit> {
     };
     let moving = plan.items.iter().map(|item| item.server.as_str());
     let others: Vec<&str> = moving.filter(|name| !is_kept(name)).collect();
-    let others = only(&others);
+    let is_near = |name: &&&str| {
+        protected
+            .iter()
+            .any(|it| it != *name && safe_name(it) == safe_name(name))
+    };
+    let near = others.iter().find(is_near);
+    let near = near.map(|name| format!(" (`{name}` is another one)"));
+    let (others, near) = (only(&others), near.unwrap_or_default());
     let selection = arguments.selection();
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!("`mcpzip migrate{selection}{others}` moves the other servers alone. "),
+        false => {
+            format!("`mcpzip migrate{selection}{others}` moves the other servers alone{near}. ")
+        }
     };
     Err(Exit::failed(format!(
         "nothing was done: rules of the clients that protect {} cannot be carried over, and would stop working.\n\

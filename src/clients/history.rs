@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::Client;
+use super::{Client, Node};
 
 /// The servers of mcpzip that earlier runs have brought, without the runs that were undone.
 #[derive(Debug, Clone, Default)]
@@ -13,6 +13,8 @@ pub(crate) struct History {
     pub(super) moved: Vec<(Client, [String; 2])>,
     /// The servers that a run has added here.
     pub(super) added: BTreeSet<String>,
+    /// The tool rules that a run has given to a server here, as entries without a program.
+    pub(super) limits: Vec<(String, Node)>,
     /// The records that cannot be read, one sentence each.
     pub(super) unread: Vec<String>,
 }
@@ -44,6 +46,22 @@ impl History {
     pub(super) fn names_of(&self, name: &str) -> impl Iterator<Item = &String> {
         let moved = self.moved.iter();
         moved.filter_map(move |(_, [written, here])| (here == name).then_some(written))
+    }
+
+    /// The tool rules that runs have given to this server, if the client had it.
+    pub(super) fn limits_of(&self, client: Client, name: &str) -> impl Iterator<Item = &Node> {
+        let mut moved = self.moved.iter();
+        let is_its = moved.any(|(of, [_, here])| *of == client && here == name);
+        let limits = self.limits.iter().filter(move |_| is_its);
+        limits.filter_map(move |(of, limits)| (of == name).then_some(limits))
+    }
+
+    /// The names here of the servers that a client had under this name.
+    pub(super) fn names_here(&self, client: Client, name: &str) -> impl Iterator<Item = &String> {
+        let moved = self.moved.iter().filter(move |(of, _)| *of == client);
+        moved.filter_map(move |(_, [written, here])| {
+            written.eq_ignore_ascii_case(name).then_some(here)
+        })
     }
 
     /// A sentence about the records that cannot be read.

@@ -347,6 +347,7 @@ impl Journal {
             let files = record.files.into_iter();
             for file in files.filter(|_| record.state != RunState::Undone) {
                 let Some(client) = file.client.as_deref().and_then(Client::named) else {
+                    history.limits.extend(file.steps.iter().filter_map(limits));
                     let added = file.steps.into_iter().map(|step| step.path);
                     let added = added.filter(|path| path.len() == 2 && path[0] == SERVERS);
                     history
@@ -761,6 +762,17 @@ impl StepRecord {
             after: node(&self.after)?,
         })
     }
+}
+
+/// The tool rules that a step has written to a server of mcpzip, with its name.
+fn limits(step: &StepRecord) -> Option<(String, Node)> {
+    let after = step.read()?.after?;
+    let tools = match step.path.as_slice() {
+        [section, _] if section == SERVERS => after.get("tools")?.clone(),
+        [section, _, key] if section == SERVERS && key == "tools" => after,
+        _ => return None,
+    };
+    Some((step.path[1].clone(), Node::map([("tools", tools)])))
 }
 
 fn locks<'a>(

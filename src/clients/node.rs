@@ -89,6 +89,15 @@ impl Node {
         }
     }
 
+    /// Whether it is a map, a list of named items, or nothing.
+    pub(super) fn has_members(&self) -> bool {
+        match self {
+            Self::Null | Self::Map(_) => true,
+            Self::List(items) => items.len() == self.members().len(),
+            _ => false,
+        }
+    }
+
     /// The items of a list.
     #[must_use]
     pub(crate) fn items(&self) -> &[Self] {

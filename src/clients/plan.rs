@@ -230,7 +230,9 @@ impl Plan {
                 })
                 .or_else(|| {
                     denied_elsewhere(found, survey, &servers).filter(|_| !choice.drop_rules)
-                }) {
+                })
+                .or_else(|| on_elsewhere(found, &servers, around).filter(|_| !choice.drop_rules))
+            {
                 Some(reason) => Verdict::Stays(reason),
                 None => {
                     let entry = found.entry.as_ref().expect("what cannot be read stays");
@@ -478,6 +480,20 @@ fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
         ),
     };
     Some(off_here(name, &also))
+}
+
+/// The reason why a server that its client has switched off stays: mcpzip has it on, so that nothing but this entry says so.
+fn on_elsewhere(found: &Found, servers: &Servers, around: &Surroundings) -> Option<String> {
+    let entry = found.entry.as_ref().ok()?;
+    let is_refused = entry.is_disabled && found.location.project.is_none();
+    let name = servers.on_equal(&entry.to_node()).filter(|_| is_refused)?;
+    Some(format!(
+        "is switched off in {}, and mcpzip has it as `{name}`, on for all clients: nothing but this entry says so. `mcpzip disable {}` switches it \
+         off for all, and then this one can move, or {}",
+        found.location.client.title(),
+        shell_word(name),
+        all_the_same(found, around)
+    ))
 }
 
 fn entry_that_is_on(found: &Found) -> Option<&Entry> {

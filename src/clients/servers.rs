@@ -389,6 +389,18 @@ impl Servers {
         Some(name)
     }
 
+    /// The server that mcpzip had before, has on for all projects, and would take for this one.
+    pub(super) fn on_equal(&self, node: &Node) -> Option<&str> {
+        let mut on = self.all.iter().filter(|(name, there)| {
+            !self.new.contains(name) && !self.is_off(name) && Rights::read(there).is_for_all()
+        });
+        let is_it = |there: &Node| {
+            let difference = self.stored.difference(&plain(there), &plain(node));
+            self.is_equal(node, there) || difference.is_some()
+        };
+        Some(&on.find(|(_, there)| is_it(there))?.0)
+    }
+
     /// Whether the entry of a server has this rule of a client.
     pub(super) fn has_rule(&self, name: &str, rule: &Rule) -> bool {
         let rights = Rights::of(std::iter::once(rule), None);

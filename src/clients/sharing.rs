@@ -82,9 +82,13 @@ impl Sharing {
         if !limits.is_empty() {
             let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
             shared.limits.push(format!(
-                "`{name}` {} for all clients, because of {}, which runs the same program or URL",
+                "`{name}` {} for all clients, because of {}, which {} the same program or URL",
                 limits.join(" and "),
-                self.causes.join(" and ")
+                self.causes.join(" and "),
+                match self.causes.len() {
+                    1 => "runs",
+                    _ => "run",
+                }
             ));
         }
         for (other, rights) in self.unlike {
@@ -192,12 +196,18 @@ impl Servers {
                 self.changed.insert(name.clone());
                 let limits = sharing.joined.limits_beyond(&known);
                 let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
+                // A tool that is denied is not asked about.
+                if limits.is_empty() {
+                    continue;
+                }
                 let client = rule.client.title();
                 let cause = match rule.kind {
                     RuleKind::Unread => {
                         let path = rule.path.display();
                         format!("rules of {client} are not known: {path} {}", rule.text)
                     }
+                    // It is one of mcpzip's own.
+                    _ if rule.path == rule.location.path => format!("of `{}`", rule.key),
                     _ => {
                         let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
                         format!("of {client}'s `{key}`")

@@ -30,21 +30,34 @@ impl Survey {
         let places = self.found.iter().filter(|found| found.entry.is_ok());
         let places = places.map(|found| (found.location.clone(), found.name.clone()));
         let places: Vec<(ConfigLocation, String)> = places.collect();
+        let mut off = Vec::new();
         for found in &mut self.found {
             let (own, client) = (&found.location, found.location.client);
-            let is_whole = |(other, name): &(ConfigLocation, String)| {
+            let is_whole = |(other, name): &&(ConfigLocation, String)| {
                 let is_same = (other.client, other.scope) == (client, own.scope);
                 is_same
                     && other.project == own.project
                     && other.path != own.path
                     && *name == found.name
             };
-            if client == Client::OpenCode
-                && found.entry == Err(Unmovable::NoTarget)
-                && places.iter().any(is_whole)
-            {
+            let is_part = client == Client::OpenCode && found.entry == Err(Unmovable::NoTarget);
+            if is_part && let Some((whole, _)) = places.iter().find(is_whole) {
                 let name = found.name.clone();
+                let switch = found.switch.clone();
+                off.extend(switch.map(|switch| (whole.clone(), name.clone(), switch)));
                 found.entry = Err(Unmovable::Part { name, client });
+            }
+        }
+        // Both are one server, which is off.
+        for (location, name, switch) in off {
+            let is_whole = |found: &&mut Found| found.location == location && found.name == name;
+            if let Some(whole) = self.found.iter_mut().find(is_whole) {
+                whole.is_off = true;
+                whole.switch.get_or_insert(switch);
+                whole
+                    .entry
+                    .iter_mut()
+                    .for_each(|entry| entry.is_disabled = true);
             }
         }
     }
@@ -190,12 +203,7 @@ impl Survey {
         };
         let servers = text.node().at(&location.container);
         let members = servers.map(Node::members).unwrap_or_default();
-        let is_whole = match servers {
-            None | Some(Node::Null | Node::Map(_)) => true,
-            Some(Node::List(items)) => items.len() == members.len(),
-            Some(_) => false,
-        };
-        if !is_whole {
+        if !servers.is_none_or(Node::has_members) {
             let problem = FileError::Form(location.container.join("."));
             self.unreadable.push((location.path.clone(), problem));
         }

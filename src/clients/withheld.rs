@@ -6,14 +6,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::cache::FileCache;
+use super::came_over::{at_mcpzip, moved_on, refused};
 use super::listed::USER_LIMIT;
 use super::model::{Approval, OWN_PROGRAMS, Reach, RuleKind, Unmovable};
+use super::nearness::Nearness;
 use super::rules::Rights;
 use super::servers::Servers;
 use super::survey::switched_off_by_name;
 use super::{
-    Carried, Client, ConfigLocation, Found, History, Launch, Node, Rule, Scope, Surroundings,
-    Survey, Syntax, Text,
+    Carried, Client, Found, History, Launch, Node, Rule, Scope, Surroundings, Survey, Syntax, Text,
 };
 use super::{barrier, rules};
 use crate::config::safe_name;
@@ -33,6 +34,8 @@ pub(super) struct Withheld {
     everywhere: BTreeSet<Client>,
     /// The clients that may get it in this run: they have servers to move, or are to be connected.
     expected: BTreeSet<Client>,
+    /// The names of the servers that mcpzip has, or may have after this run.
+    names: BTreeSet<String>,
 }
 
 /// The reason why a server and a client do not come together behind mcpzip.
@@ -91,7 +94,9 @@ impl Withheld {
             (*client, rules)
         });
         let rules = rules.collect();
+        let names = survey.candidates().chain(&configured).chain(more);
         Self {
+            names: names.map(|found| found.name.clone()).collect(),
             configured,
             rules,
             running,
@@ -126,7 +131,8 @@ impl Withheld {
         if rule.reach == Reach::Others {
             let rules = self.rules.get(&rule.client).into_iter().flatten();
             let of_list = rules.filter(|other| (&other.path, &other.key) == (&rule.path, key));
-            let missing = of_list.filter(|other| is_kept_apart(other));
+            let missing =
+                of_list.filter(|other| is_kept_apart(other) && self.names.contains(&other.server));
             let missing: BTreeSet<String> =
                 missing.map(|other| format!("`{}`", other.server)).collect();
             let missing = Vec::from_iter(missing).join(", ");
@@ -319,15 +325,31 @@ impl Guards {
         };
         let servers = Servers::of(&text).with_history(history.clone());
         let configured = configured(&servers, config_file, around);
-        let others = configured.iter();
-        let others: Vec<&Found> = others
-            .filter(|found| is_on(found) && gets(&found.name))
-            .collect();
+        let others: Vec<&Found> = configured.iter().filter(|found| is_on(found)).collect();
         let cache = FileCache::default();
         let ours = (&servers, config_file);
         let rules = about_others(client, &others, survey, ours, around, &cache);
-        let rules = rules.iter().map(|rule| (rule.server.as_str(), rule));
-        let open = rules.filter(|(name, rule)| !servers.has_rule(name, rule));
+        // A rule for tools is one for each server of the program, and a list of the only permitted ones for its equals.
+        let reaches = |rule: &Rule, other: &Found| {
+            let mut about = others.iter().filter(|about| rule.is_about(about));
+            let near =
+                about.find_map(|about| Nearness::here(about.form.as_ref()?, other, &servers));
+            let is_list = matches!(rule.carried, Carried::Only(_));
+            is_protecting(rule)
+                && near
+                    >= Some(if is_list {
+                        Nearness::Equal
+                    } else {
+                        Nearness::Program
+                    })
+        };
+        let rules = rules.iter().flat_map(|rule| {
+            let about = others
+                .iter()
+                .filter(|other| rule.is_about(other) || reaches(rule, other));
+            about.map(move |other| (other.name.as_str(), rule))
+        });
+        let open = rules.filter(|(name, rule)| gets(name) && !servers.has_rule(name, rule));
         let (carried, lost): (Vec<_>, Vec<_>) = open.partition(|(_, rule)| is_protecting(rule));
         Self {
             carried: given_up(&carried),
@@ -402,30 +424,6 @@ pub(super) fn withholds_all(rule: &Rule) -> bool {
     rule.carried.withholds_all()
 }
 
-/// How near a server of a client's own is to another one, if it runs the same program or URL: with the same arguments, variables and
-/// secrets, as far as they are known; or else by the same name. One of which the program is not known is that of its name.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Nearness {
-    Program,
-    Name,
-    Equal,
-}
-
-impl Nearness {
-    fn of(own: &Found, other: &Found, servers: &Servers) -> Option<Self> {
-        let is_it = |name: &String| name.eq_ignore_ascii_case(&own.name);
-        let has_name = is_it(&other.name)
-            || safe_name(&own.name) == other.name
-            || other.origins.iter().any(is_it);
-        match (&own.form, &other.form) {
-            (Some(form), Some(there)) if servers.is_equal(form, there) => Some(Self::Equal),
-            (Some(form), Some(there)) if !servers.is_same_program(form, there) => None,
-            (Some(_), Some(_)) if !has_name => Some(Self::Program),
-            _ => has_name.then_some(Self::Name),
-        }
-    }
-}
-
 /// The rules of `client` about servers of others: those about their names, and those about servers of its own that are the same. A rule
 /// that names one of its own servers is about another program of that name only if a pattern or list says so.
 fn about_others(
@@ -456,10 +454,11 @@ fn about_others(
         run.filter_map(|(_, near)| *near).max()
     });
     let run: Vec<Option<Nearness>> = run.collect();
-    // The client's own one of the name may have moved, under another name and with its rules.
+    // The client's own one of the name may have moved, with its rules and perhaps under another name.
     let has_moved = |rule: &Rule| {
         let name = format!("{}-{}", safe_name(&rule.server), client.name());
-        servers.has_rule(&name, rule)
+        let mut moved = servers.history.names_here(client, &rule.server);
+        servers.has_rule(&name, rule) || moved.any(|here| servers.has_rule(here, rule))
     };
     // An entry in a project's file says nothing about the name in a rule for all projects.
     let is_other_program = |name: &str, at: usize, project: Option<&Path>| {
@@ -522,6 +521,11 @@ fn about_others(
                 if !rules.contains(&rule) {
                     rules.push(rule);
                 }
+            }
+        }
+        for rule in limits_of_moved(client, other, servers, config_file, around) {
+            if !rules.contains(&rule) {
+                rules.push(rule);
             }
         }
         let mut known = rules.iter().filter(|rule| rule.is_about(other));
@@ -629,64 +633,50 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
     }
 }
 
-/// The servers that `client` had switched off before they moved, as it had them. They are off at mcpzip as well.
-fn refused(
+/// The rules for tools that servers have got here in earlier runs and still have, for another one that is the same. `client` had those
+/// servers.
+fn limits_of_moved(
     client: Client,
+    other: &Found,
     servers: &Servers,
     config_file: &Path,
     around: &Surroundings,
-) -> Vec<Found> {
-    let mut found = Vec::new();
+) -> Vec<Rule> {
+    let mut rules = Vec::new();
     for (name, node) in servers.all() {
-        let projects = node.get("projects").map(Node::items).unwrap_or_default();
-        let projects = projects.iter().filter_map(Node::as_text);
-        let projects = projects.map(Path::new).filter(|path| path.is_absolute());
-        let mut locations: Vec<ConfigLocation> = projects
-            .filter_map(|project| client.project_location(project))
-            .collect();
-        let is_off = node.get("disabled") == Some(&Node::Flag(true));
-        let is_unknown = !locations.is_empty() && servers.history.is_unknown(name);
-        if !is_off || !is_unknown && !servers.history.may_refuse(client, name) {
+        let Some(nearness) = Nearness::here(node, other, servers) else {
             continue;
+        };
+        let (now, there) = (Rights::read(node), other.form.as_ref().map(Rights::read));
+        let found = Found::read(at_mcpzip(client, config_file, around), name, node);
+        for limits in servers.history.limits_of(client, name) {
+            for (key, carried) in Rights::read(limits).of_tools() {
+                let one = Rights::of_one(&carried);
+                let has_it = |rights: &Rights| rights.with_tools_of(&one) == *rights;
+                let is_list = matches!(carried, Carried::Only(_));
+                // A server of another client stays there if all tools of its equal are denied.
+                let counts = other.location.path == config_file || !carried.withholds_all();
+                let is_meant = counts && (!is_list || nearness == Nearness::Equal);
+                if !is_meant || !has_it(&now) || there.as_ref().is_some_and(has_it) {
+                    continue;
+                }
+                let rule = Rule {
+                    key: format!("{}.tools.{key}", found.location.path_of(name).join(".")),
+                    kind: match carried {
+                        Carried::Ask(_) => RuleKind::Ask,
+                        _ => RuleKind::Deny,
+                    },
+                    carried: carried.clone(),
+                    ..switch_of(
+                        &found,
+                        config_file.to_owned(),
+                        String::new(),
+                        carried.text(),
+                    )
+                };
+                rules.push(instead(&rule, &found, (other, nearness)));
+            }
         }
-        if Rights::read(node).is_for_all() {
-            locations.push(at_mcpzip(client, config_file, around));
-        }
-        found.extend(locations.into_iter().map(|location| Found {
-            form: Some(node.clone()),
-            is_off: true,
-            switch: None,
-            approval: Approval::Refused,
-            ..Found::read(location, name, node)
-        }));
     }
-    found
-}
-
-/// How near the servers are to `other` that `client` had on before they moved, and that are on at mcpzip.
-fn moved_on(client: Client, other: &Found, servers: &Servers) -> Option<Nearness> {
-    let on = servers.all().iter().filter(|(name, node)| {
-        let is_off = node.get("disabled") == Some(&Node::Flag(true));
-        !is_off && servers.history.was_on(client, name)
-    });
-    let near = on.filter_map(|(_, node)| {
-        let form = other.form.as_ref()?;
-        match servers.is_equal(node, form) {
-            true => Some(Nearness::Equal),
-            false => servers
-                .is_same_program(node, form)
-                .then_some(Nearness::Program),
-        }
-    });
-    near.max()
-}
-
-/// The place of mcpzip's servers in `config_file`, for one that is to be compared with those of `client`.
-fn at_mcpzip(client: Client, config_file: &Path, around: &Surroundings) -> ConfigLocation {
-    // Its entries have the form of Claude Code's.
-    ConfigLocation {
-        client,
-        path: config_file.to_owned(),
-        ..Client::ClaudeCode.user_location(around)
-    }
+    rules
 }

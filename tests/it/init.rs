@@ -576,6 +576,28 @@ mod terminal {
     }
 
     #[test]
+    fn a_server_that_moves_while_one_of_its_name_stays_is_told_apart() {
+        let house = super::House::new();
+        house.write(
+            ".claude.json",
+            r#"{"mcpServers": {"db": {"command": "x"}}}"#,
+        );
+        house.write(
+            ".codex/config.toml",
+            "[mcp_servers.db]\ncommand = \"x\"\nenabled = false\n",
+        );
+        let Some(terminal) = wizard(&house) else {
+            return;
+        };
+        terminal.shows("Which clients");
+        terminal.press("Enter");
+        terminal.shows("Which servers");
+        terminal.press("Enter");
+        let screen = terminal.shows("moving here:");
+        assert!(screen.contains("db (Codex, switched off)"), "{screen}");
+    }
+
+    #[test]
     fn of_two_servers_of_one_name_the_chosen_one_moves_alone() {
         let house = super::twins();
         let before = house.read(".cursor/mcp.json");

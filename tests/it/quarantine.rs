@@ -473,12 +473,42 @@ fn a_quarantine_holds_under_a_second_name_that_is_listed_first() {
 
 #[cfg(unix)]
 #[test]
-fn prompts_that_wait_under_one_name_wait_under_any() {
+fn a_quarantine_holds_nothing_of_another_program_by_any_order_of_listing() {
+    let quarantined = || under("quarantine", featured());
+    let pinned = |setup: Setup| setup.server_with("copy", featured(), json!({ "trust": "pin" }));
+    let seen = quarantined();
+    assert_eq!(features_shown(&seen), [false; 2]);
+    for setup in [pinned(seen), pinned(quarantined())] {
+        assert_eq!(features_shown(&setup), [true; 2]);
+        let mut client = setup.connect();
+        client.execute_with("copy__read", "{}").value();
+        is_held(&mut client, "web__read");
+        client.finish();
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_a_person_rejects_in_quarantine_is_held_under_every_name() {
     let setup = under("quarantine", featured());
     assert_eq!(features_shown(&setup), [false; 2]);
-    // The same lists of another program.
+    let Some(terminal) = Terminal::run(&setup.command(&["reject", "web", "read"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("[exit 0]");
     let setup = setup.server_with("copy", featured(), json!({ "trust": "pin" }));
-    assert_eq!(features_shown(&setup), [false; 2]);
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "copy__read");
+    client.execute_with("copy__send", "{}").value();
+    client.finish();
+    let checked = setup.run(&["rules", "check", "copy", "read"]);
+    assert!(
+        checked.to_string().contains("under the name `web`"),
+        "{checked}"
+    );
 }
 
 #[cfg(unix)]

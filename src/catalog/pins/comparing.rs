@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::change::{Listed, Pending, approved_entries, differences, rejected};
+use super::change::{Listed, Pending, differences, rejected};
 use super::record::{Record, Store, in_force};
 use crate::config::Trust;
 use crate::tool::ServerName;
@@ -79,6 +79,19 @@ pub(super) fn compare(
     })
 }
 
+/// The hashes of the definitions that wait under every name, as they have changed or a person has rejected them, each with the name of a
+/// record. A quarantine is about its program alone: what counts for others would depend on which of them is listed first.
+pub(super) fn waiting(store: &Store<'_>) -> io::Result<impl Iterator<Item = (String, String)>> {
+    let all = store.all_pending::<Pending>()?.into_iter();
+    Ok(all.flat_map(|(record, pending)| {
+        let is_whole = store.is_quarantined(&record);
+        let changes = pending.tools.into_values();
+        let changes = changes.chain(pending.entries.into_values());
+        let changes = changes.filter(move |change| !is_whole || change.is_rejected);
+        changes.map(move |change| (record.clone(), change.now))
+    }))
+}
+
 /// The pins of a server that is listed for the first time under its name.
 fn first_sight(
     store: &Store<'_>,
@@ -93,18 +106,8 @@ fn first_sight(
         if trust.is_quarantine() {
             return Ok(record);
         }
-        let waiting: BTreeSet<String> = store
-            .all_pending::<Pending>()?
-            .into_iter()
-            .flat_map(|pending| {
-                let features = pending.features.as_ref();
-                let features = approved_entries(features.and_then(|it| it.after.as_deref()));
-                let changes = pending.tools.into_values();
-                let changes = changes.chain(pending.entries.into_values());
-                let hashes = changes.map(|change| change.now);
-                hashes.chain(features.into_values().map(|pinned| pinned.hash))
-            })
-            .collect();
+        let waiting = waiting(store)?.map(|(_, hash)| hash);
+        let waiting: BTreeSet<String> = waiting.collect();
         let free = listed
             .tools
             .iter()

@@ -28,7 +28,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, label};
-use self::comparing::{compare, inherited};
+use self::comparing::{compare, inherited, waiting};
 use self::deciding::{decide, kept};
 use self::fault::Fault;
 pub(crate) use self::home::PinHome;
@@ -265,6 +265,18 @@ impl Pins {
         let known = self.known.read();
         let change = known.get(server)?.pending.tools.get(tool.name.as_str())?;
         (change.now == tool.hash.to_string()).then(|| change.clone())
+    }
+
+    /// The other server under whose name a definition waits or was rejected, because of which it waits as a new one, too.
+    #[must_use]
+    pub(crate) fn waits_under(&self, key: &Key, hash: &str) -> Option<String> {
+        let view = self.home.as_ref()?.view().ok()?;
+        let store = view.store(key);
+        let mut waiting = waiting(&store).ok()?;
+        let own = key.server.as_str();
+        let (record, _) =
+            waiting.find(|(record, it)| it == hash && record.split('~').next() != Some(own))?;
+        record.split('~').next().map(str::to_owned)
     }
 
     /// Everything of a server that waits for a person, or is reported.

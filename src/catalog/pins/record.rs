@@ -737,12 +737,14 @@ impl<'a> Store<'a> {
     ///
     /// # Errors
     /// When there is no list of the files.
-    pub(super) fn all_pending<T: DeserializeOwned>(&self) -> io::Result<Vec<T>> {
+    pub(super) fn all_pending<T: DeserializeOwned>(&self) -> io::Result<Vec<(String, T)>> {
         let mut found = Vec::new();
         for name in self.files.names()? {
-            if name.ends_with(PENDING) && !name.starts_with('.') {
+            if let Some(stem) = name.strip_suffix(PENDING)
+                && !name.starts_with('.')
+            {
                 match self.files.read(&name) {
-                    Ok(pending) => found.extend(pending),
+                    Ok(pending) => found.extend(pending.map(|it| (format!("{stem}.json"), it))),
                     Err(error) => {
                         tracing::warn!(%error, "what waits of one server cannot be read, and is not compared with others");
                     }
@@ -750,6 +752,12 @@ impl<'a> Store<'a> {
             }
         }
         Ok(found)
+    }
+
+    /// Whether the record `name` is of a server in quarantine. One that cannot be read is not known to be.
+    pub(super) fn is_quarantined(&self, name: &str) -> bool {
+        let record = self.record(name).ok().flatten();
+        record.is_some_and(|record| record.quarantined)
     }
 
     /// The part of the key that names a directory or person.

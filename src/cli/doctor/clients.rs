@@ -17,6 +17,7 @@ use crate::clients::{
     own_entries, repair, running,
 };
 use crate::config::Config;
+use crate::text::shell_word;
 
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Serialize)]
@@ -237,7 +238,10 @@ fn duplicates(
 ) {
     let plan = Plan::new(
         survey,
-        &Choice::default(),
+        &Choice {
+            history: machine.journal().history(),
+            ..Choice::default()
+        },
         &machine.paths.config_file,
         launch,
         &machine.around,
@@ -258,7 +262,8 @@ fn duplicates(
                 "{title} has `{}` in `{path}`, which mcpzip has as `{name}`",
                 printable(&item.server)
             );
-            examination.add(Finding::new(&kinds::CLIENT_DUPLICATE, name, what));
+            let server = printable(&shell_word(&item.server));
+            examination.add(Finding::new(&kinds::CLIENT_DUPLICATE, server, what));
         }
     }
 }

@@ -7,7 +7,7 @@ use super::super::twins::listed;
 use super::Examination;
 use super::finding::Finding;
 use super::kinds;
-use crate::clients::literal_secrets;
+use crate::clients::{RunState, Summary, literal_secrets};
 use crate::config::{Config, ConfigWarning, EntryError, Error, SecretFault, older_config_file};
 
 /// Reads the configuration and reports its faults. `None` if it cannot be used.
@@ -18,7 +18,11 @@ pub(super) fn examine(
 ) -> Option<Config> {
     let path = machine.paths.config_file.display().to_string();
     let environment = &machine.around.environment;
-    if let Some(older) = older_config_file(environment).filter(|_| only.is_none()) {
+    let is_over = |run: &Summary| {
+        run.state == RunState::Done && run.command.starts_with("migrate --from mcpzip-0.1")
+    };
+    let older = older_config_file(environment).filter(|_| only.is_none());
+    if let Some(older) = older.filter(|_| !machine.journal().list().iter().any(is_over)) {
         let older = older.display().to_string();
         examination.add(Finding::new(
             &kinds::CONFIG_OLDER,

@@ -341,7 +341,7 @@ kinds! {
         advice "Run `mcpzip disconnect CLIENT`, then `mcpzip connect CLIENT`.";
     CLIENT_DUPLICATE: Warning "client-duplicate", "a server is configured both in mcpzip and in a client",
         why "The client starts it as well, and the agent sees its tools twice.",
-        advice "Run `mcpzip migrate --only NAME`, which removes it from the client.";
+        advice "Run `mcpzip migrate --only SERVER`, which removes it from the client.";
     CLIENT_RULE: Warning "client-rule", "a client's rule does not hold for a server behind mcpzip",
         why "The client has the server through mcpzip alone, where a rule about the server's own name has no effect: the client may call what the rule withholds, or without being asked.",
         advice "Run `mcpzip migrate --client SERVER --dry-run`, which shows the rule that mcpzip gets in its place, then without `--dry-run`.";

@@ -502,15 +502,19 @@ fn moving(
         .map(|item| server_line(item, widest))
         .collect();
     let chosen = dialog::choose("Which servers should move here?", &lines)?;
-    let is_alone = |item: &Item| {
-        let mut others = movable.iter().filter(|other| other.server == item.server);
-        others.nth(1).is_none()
-    };
     let names: Vec<String> = chosen
         .iter()
-        .map(|at| match movable[*at] {
-            item if is_alone(item) => item.server.clone(),
-            item => format!("{} ({})", item.server, item.client.title()),
+        .map(|at| {
+            let item = movable[*at];
+            // One of its name may stay.
+            let mut namesakes = plan.items.iter().filter(|it| it.server == item.server);
+            let client = namesakes.nth(1).map(|_| item.client.title());
+            let off = item.is_off.then_some("switched off");
+            let which: Vec<&str> = client.into_iter().chain(off).collect();
+            match which.is_empty() {
+                true => item.server.clone(),
+                false => format!("{} ({})", item.server, which.join(", ")),
+            }
         })
         .collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();

@@ -77,7 +77,12 @@ pub(super) fn of(
     };
     let how = match &change.kind {
         ChangeKind::Renamed { from } => format!("is new, and was probably `{from}` before"),
-        ChangeKind::New => "is new".to_owned(),
+        ChangeKind::New => match pins.waits_under(key, &change.now) {
+            Some(other) => format!(
+                "is new, with a definition that waits or was rejected under the name `{other}`"
+            ),
+            None => "is new".to_owned(),
+        },
         ChangeKind::Changed | ChangeKind::Vanished => {
             "has another definition than the approved one".to_owned()
         }

@@ -21,7 +21,7 @@ pub(crate) enum Unmovable {
     NoTarget,
     /// It is laid over a server of the user's, without a target of its own.
     #[error(
-        "only changes your own `{name}` in this project; its limits go with that server. Without it {} may refuse this entry: remove it once the server has moved",
+        "only changes your own `{name}` of another file; its limits go with that server. Without it {} may refuse this entry: remove it once the server has moved",
         client.title()
     )]
     Part { name: String, client: Client },

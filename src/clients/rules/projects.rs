@@ -1,17 +1,21 @@
 //! A project's entries for servers that the user's own files have: a client lays both over each other, so that a server may be switched
 //! off or limited in one project only.
 
+use std::ffi::OsStr;
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::listed::may_be_there;
+use super::super::listed::{listed, may_be_there};
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
-use super::super::{Client, Node, Surroundings};
+use super::super::{Client, ConfigLocation, Node, Surroundings, Syntax};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
 
-/// Adds the rules in the entries of all known projects.
+/// The most files of servers that are read of one project.
+const MOST_FILES: usize = 1000;
+
+/// Adds the rules in the entries of all known projects. A file that cannot be read may have other servers in the place of the user's.
 pub(super) fn find(
     client: Client,
     servers: &[&Found],
@@ -20,9 +24,6 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    if !has_switches(client) {
-        return;
-    }
     let own: Vec<&Found> = servers
         .iter()
         .copied()
@@ -31,24 +32,61 @@ pub(super) fn find(
     let real = |path: &Path| std::fs::canonicalize(path).ok();
     let user = real(&client.user_location(around).path);
     for directory in &survey.projects {
-        let Some(location) = client.project_location(directory) else {
-            continue;
-        };
-        // In the home directory it may be the user's own file.
-        let at = real(&location.path);
-        if at.is_some() && at == user || !may_be_there(&location.path) {
-            continue;
-        }
-        let file = RuleFile {
-            path: &location.path,
-            project: Some(directory),
-            servers: &own,
-        };
-        if let Some(node) = file.open(location.syntax, cache, rules) {
-            let entries = node.at(&location.container);
-            add(client, &location.container.join("."), entries, &file, rules);
+        for location in locations(client, directory) {
+            // In the home directory it may be the user's own file.
+            let at = real(&location.path);
+            if at.is_some() && at == user || !may_be_there(&location.path) {
+                continue;
+            }
+            let file = RuleFile {
+                path: &location.path,
+                project: Some(directory),
+                servers: &own,
+            };
+            let Some(node) = file.open(location.syntax, cache, rules) else {
+                continue;
+            };
+            let (key, entries) = (location.container.join("."), node.at(&location.container));
+            // Each of its entries may be in the place of one of the user's.
+            if !entries.is_none_or(Node::has_members) {
+                file.unclear(&key, rules);
+            } else if has_switches(client) {
+                add(client, &key, entries, &file, rules);
+            }
         }
     }
+}
+
+/// The files of servers of the project in `directory`.
+fn locations(client: Client, directory: &Path) -> Vec<ConfigLocation> {
+    let Some(own) = client.project_location(directory) else {
+        return Vec::new();
+    };
+    let others = match client {
+        // It also reads the file of Claude Code's projects.
+        Client::CopilotCli => vec![directory.join(".mcp.json")],
+        Client::Continue => {
+            let folder = directory.join(".continue/mcpServers");
+            let mut all = listed(&folder, MOST_FILES);
+            let is_list = |path: &Path| {
+                let ending = path.extension().and_then(OsStr::to_str);
+                path == folder || matches!(ending, Some("yaml" | "yml" | "json"))
+            };
+            all.retain(|path| *path != own.path && is_list(path));
+            all
+        }
+        _ => Vec::new(),
+    };
+    let others = others.into_iter().map(|path| {
+        let is_json = path.extension().is_some_and(|ending| ending == "json");
+        ConfigLocation {
+            syntax: if is_json { Syntax::Json } else { own.syntax },
+            path,
+            ..own.clone()
+        }
+    });
+    let others: Vec<ConfigLocation> = others.collect();
+    [own].into_iter().chain(others).collect()
 }
 
 /// Adds Codex's rules for single tools in the entries of servers that are `staying`.
@@ -109,7 +147,9 @@ pub(super) fn add_part(
     found: &Found,
     rules: &mut Vec<Rule>,
 ) {
-    if let Some((switch, value)) = part.switch {
+    // One that is off in all projects comes over so.
+    let is_off = found.is_off && file.project.is_none();
+    if let Some((switch, value)) = part.switch.filter(|_| !is_off) {
         let source = file.source_rule(format!("{key}.{switch}"), value, RuleKind::Deny);
         rules.push(source.named(true).about(found, file.switched_off()));
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Node;
 use super::super::references::literal;
-use super::{Carried, Rule};
+use super::{Carried, Rule, glob};
 
 /// The tool rules and projects of an entry of mcpzip.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -303,6 +303,19 @@ impl Rights {
         rights
     }
 
+    /// The rules for tools without a condition, each with its key.
+    pub(in super::super) fn of_tools(&self) -> impl Iterator<Item = (&'static str, Carried)> {
+        let list = |tools: &BTreeSet<String>| tools.iter().cloned().collect::<Vec<_>>();
+        let lists = [
+            ("ask", Carried::Ask(list(&self.ask))),
+            ("deny", Carried::Deny(list(&self.deny))),
+        ];
+        let only = self.callable();
+        let only = only.map(|tools| ("allow", Carried::Only(list(&tools))));
+        let is_rule = |(_, rule): &(_, Carried)| !matches!(rule, Carried::Ask(it) | Carried::Deny(it) if it.is_empty());
+        only.into_iter().chain(lists.into_iter().filter(is_rule))
+    }
+
     /// The limits of these rules that `before` did not have.
     pub(in super::super) fn limits_beyond(&self, before: &Self) -> Vec<Carried> {
         let added = |now: &BTreeSet<String>, before: &BTreeSet<String>| -> Vec<String> {
@@ -432,12 +445,7 @@ fn lets(patterns: &BTreeSet<String>, tool: &String) -> bool {
 /// Whether `pattern` may be about `tool`. In doubt it is, as it restricts.
 fn may_match(pattern: &str, tool: &str) -> bool {
     let (pattern, tool) = (pattern.to_lowercase(), tool.to_lowercase());
-    let inner = pattern.trim_matches('*');
-    match is_pattern(&tool) || is_pattern(inner) {
-        true => true,
-        false if pattern.starts_with('*') && pattern.ends_with('*') => tool.contains(inner),
-        false => fits(&pattern, &tool),
-    }
+    is_pattern(&tool) || pattern.contains('@') || glob::fits(&pattern, &tool)
 }
 
 /// Whether a pattern with one `*` at its start or end matches. Other patterns are compared as text, which is stricter.

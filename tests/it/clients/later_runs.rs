@@ -221,3 +221,151 @@ fn an_interrupted_run_is_mentioned() {
         assert!(all.contains("was interrupted"), "{told}");
     }
 }
+
+const LIMITED: &str =
+    r#"{"mcpServers": {"gh": {"command": "x", "args": ["a"], "disabledTools": ["rm"]}}}"#;
+
+/// Kiro with a limited server, which came over.
+fn limited() -> Machine {
+    let machine = Machine::new();
+    machine.put(user_file("kiro"), LIMITED);
+    machine.migrate(&[]);
+    machine
+}
+
+#[test]
+fn a_rule_that_came_over_is_named_for_a_second_entry_of_its_server_and_reaches_it() {
+    let machine = limited();
+    let add = ["add", "second", "--no-check", "--", "x", "--plain", "a"];
+    let added = machine.run(&add).code(0);
+    for word in ["Kiro can call `second`", "mcpServers.gh.tools.deny", "rm"] {
+        assert!(added.stderr.contains(word), "{word}: {added}");
+    }
+    let doctor = machine.run(&["doctor", "--json"]);
+    let is_named = doctor.stdout.contains("Kiro can call `second`");
+    assert!(is_named, "{doctor}");
+    let report = machine.migrate(&[]);
+    assert_eq!(
+        machine.servers()["second"]["tools"],
+        json!({"deny": ["rm"]})
+    );
+    let told = report["tightened"].to_string();
+    assert!(told.contains("`mcpServers.gh.tools.deny`"), "{report:#}");
+    assert_eq!(
+        machine.run(&["doctor", "--json"]).json()["findings"]
+            .to_string()
+            .find("client-rule"),
+        None
+    );
+}
+
+#[test]
+fn a_rule_that_a_person_gives_to_a_server_here_is_no_rule_for_its_equals() {
+    let machine = limited();
+    let _ = machine
+        .run(&["add", "second", "--no-check", "--", "x", "a"])
+        .code(0);
+    // The rule that came over is taken back, and there is one more.
+    let path = machine.setup().config_path();
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("\"rm\"", "\"mine\"")).unwrap();
+    let doctor = machine.run(&["doctor", "--json"]);
+    assert!(!doctor.stdout.contains("`second`"), "{doctor}");
+    machine.migrate(&[]);
+    assert!(machine.servers()["second"]["tools"].is_null());
+}
+
+#[test]
+fn a_later_run_relies_on_no_rule_that_its_servers_have_anyway() {
+    let machine = limited();
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {"o": {"command": "o"}}}"#,
+    );
+    machine.migrate(&[]);
+    let run = first_run(&machine);
+    let undone = machine.run(&["undo", &run]).code(0);
+    assert!(machine.servers()["gh"].is_null(), "{undone}");
+}
+
+#[test]
+fn a_switch_that_only_an_entry_knows_stays_where_it_is() {
+    let codex = "[mcp_servers.gh]\ncommand = \"x\"\nenabled = false\n";
+    let kiro = r#"{"mcpServers": {"gh": {"command": "x", "disabled": true}}}"#;
+    for (client, own) in [("kiro", kiro), ("codex", codex)] {
+        let machine = Machine::new();
+        machine.setup().save_text(GH);
+        machine.put(user_file(client), own);
+        let _ = machine.run(&["connect", client]).code(0);
+        let find = |kind: &str| {
+            let report = machine.run(&["doctor", "--json"]).json();
+            let findings = report["findings"].as_array().unwrap().clone();
+            findings.into_iter().find(|found| found["code"] == kind)
+        };
+        assert_eq!(find("client-duplicate"), None);
+        let before = machine.read(user_file(client));
+        for only in [&[][..], &["--only", "gh"]] {
+            let report = machine.migrate(only);
+            let (said, why) = verdict(&report, "gh");
+            let is_named = why.contains("`mcpzip disable gh`") && why.contains("--drop-rules");
+            assert!(said == "stays" && is_named, "{report:#}");
+        }
+        assert_eq!(machine.read(user_file(client)), before);
+        assert!(find("client-rule-lost").is_some());
+        let added = machine
+            .run(&["add", "second", "--no-check", "--", "x"])
+            .code(0);
+        assert!(added.stderr.contains("can call `second`"), "{added}");
+        // As the reason says.
+        let report = machine.migrate(&["--only", "gh", "--drop-rules"]);
+        assert_eq!(verdict(&report, "gh").0, "moves", "{report:#}");
+    }
+}
+
+#[test]
+fn a_rule_by_a_name_is_about_the_server_that_came_over_with_it_alone() {
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), GH);
+    machine.put(".claude/settings.json", DENIES);
+    let other = |program: &str| json!({ "mcpServers": { "gh": { "command": program } } });
+    machine.put(user_file("cursor"), &other("y").to_string());
+    machine.put(
+        ".cursor/cli-config.json",
+        r#"{"permissions": {"deny": ["Mcp(gh:drop)"]}}"#,
+    );
+    machine.migrate(&[]);
+    machine.put(user_file("gemini-cli"), &other("z").to_string());
+    let report = machine.migrate(&["--client", "gemini-cli"]);
+    let servers = machine.servers();
+    for (name, denied) in [
+        ("gh", json!(["rm"])),
+        ("gh-cursor", json!(["drop"])),
+        ("gh-gemini-cli", json!(null)),
+    ] {
+        let tools = &servers[name]["tools"]["deny"];
+        assert_eq!(*tools, denied, "{name}: {servers} {report:#}");
+    }
+}
+
+#[test]
+fn a_rule_by_the_name_of_a_server_is_named_for_a_second_entry_of_it() {
+    let machine = Machine::new();
+    machine.setup().save_text(GH);
+    machine.put(user_file("claude-code"), RUNS);
+    machine.put(".claude/settings.json", DENIES);
+    machine.migrate(&[]);
+    assert_eq!(machine.servers()["gh"]["tools"], json!({ "deny": ["rm"] }));
+    let added = machine
+        .run(&["add", "second", "--no-check", "--", "x", "--plain"])
+        .code(0);
+    assert!(added.stderr.contains("can call `second`"), "{added}");
+    let doctor = machine.run(&["doctor", "--json"]);
+    assert!(doctor.stdout.contains("can call `second`"), "{doctor}");
+    let report = machine.migrate(&["--client", "claude-code"]);
+    let second = &machine.servers()["second"]["tools"];
+    assert_eq!(*second, json!({ "deny": ["rm"] }), "{report:#}");
+    let other = machine
+        .run(&["add", "other", "--no-check", "--", "y"])
+        .code(0);
+    assert!(!other.stderr.contains("can call"), "{other}");
+}

@@ -65,9 +65,12 @@ fn a_part_of_an_entry_in_another_file_of_opencode_counts() {
         let report = machine.migrate(&[]);
         let servers = machine.servers();
         let gh = &servers["gh"];
-        let is_off =
-            gh.is_null() || gh["disabled"] == true || gh["tools"]["deny"].to_string().contains('*');
+        let is_off = gh["disabled"] == true && gh["tools"].is_null();
         assert!(is_off, "{report:#} {servers}");
+        assert!(
+            !report.to_string().contains("in this project"),
+            "{report:#}"
+        );
     }
 }
 

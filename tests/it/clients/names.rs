@@ -123,3 +123,18 @@ fn a_list_of_permitted_tools_may_name_a_server_as_it_is_written() {
     }
     client.finish();
 }
+
+#[test]
+fn a_way_out_tells_servers_of_nearly_one_name_apart() {
+    let machine = Machine::new();
+    let file = |name: &str| json!({ "mcpServers": { name: { "command": name } } }).to_string();
+    machine.put(user_file("cursor"), &file("my db"));
+    machine.put(
+        ".cursor/cli-config.json",
+        r#"{"permissions": {"deny": ["Mcp(my db:drop_*)"]}}"#,
+    );
+    machine.put(user_file("kiro"), &file("my-db"));
+    let told = machine.run(&["migrate", "--yes"]).code(1).stderr;
+    assert!(told.contains("--only my-db` moves"), "{told}");
+    assert!(told.contains("(`my-db` is another one)"), "{told}");
+}

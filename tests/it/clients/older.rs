@@ -100,3 +100,18 @@ fn odd_values_are_told_and_cost_nothing_else() {
     );
     assert_eq!(verdict(&report, "b").0, "stays");
 }
+
+#[test]
+fn doctor_advises_to_take_over_what_was_not_taken_over() {
+    let machine = Machine::new();
+    machine.put(OLDER, r#"{"mcpServers": {"gh": {"command": "x"}}}"#);
+    let advised = || {
+        let report = machine.run(&["doctor", "--json"]);
+        report.stdout.contains("config-older-layout")
+    };
+    assert!(advised());
+    machine.migrate(&["--from", "mcpzip-0.1"]);
+    assert!(!advised());
+    machine.undo();
+    assert!(advised());
+}

@@ -224,3 +224,22 @@ fn what_only_mcpzip_knows_of_an_entry_stays() {
         }
     }
 }
+
+#[test]
+fn two_servers_of_a_program_are_the_cause_together() {
+    let machine = Machine::new();
+    let file = |name: &str, denied: &[&str]| {
+        let entry = json!({ "command": "gh-mcp", "args": ["--x"], "disabledTools": denied });
+        json!({ "mcpServers": { name: entry } }).to_string()
+    };
+    machine.put(user_file("windsurf"), &file("one", &["a"]));
+    machine.put(user_file("kiro"), &file("two", &["b"]));
+    machine.put(
+        user_file("cursor"),
+        &file("three", &[]).replace("--x", "--y"),
+    );
+    let report = machine.migrate(&[]);
+    let limits = report["tightened"].to_string();
+    let cause = "because of `one` and `two`, which run the same program or URL";
+    assert!(limits.contains(cause), "{report:#}");
+}

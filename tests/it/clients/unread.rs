@@ -5,6 +5,8 @@ use serde_json::{Value, json};
 use super::case::{Machine, user_file, verdict};
 
 const GH: &str = r#"{"mcpServers": {"gh": {"command": "x"}}}"#;
+const CONTINUE: &str =
+    "name: a\nversion: 0.0.1\nschema: v1\nmcpServers:\n  - name: gh\n    command: x\n";
 const W: &str = r#"{"mcpServers": {"w": {"command": "w-mcp"}}}"#;
 const RUNS: &str = r#"{"mcpServers": {"mcpzip": {"command": "mcpzip", "args": ["serve"]}}}"#;
 
@@ -313,4 +315,46 @@ fn a_server_with_a_dot_in_its_name_that_undo_keeps_is_named() {
         undone.stderr.contains("`my.gh` stays in mcpzip"),
         "{undone}"
     );
+}
+
+#[test]
+fn a_project_whose_list_of_servers_is_not_known_has_none_of_the_users() {
+    let code = r#"{"servers": {"gh": {"command": "x"}}}"#;
+    let copilot = r#"{"mcpServers": {"gh": {"type": "local", "command": "x", "tools": ["*"]}}}"#;
+    for (client, own, file) in [
+        ("cursor", GH, ".cursor/mcp.json"),
+        ("claude-code", GH, ".mcp.json"),
+        ("vscode", code, ".vscode/mcp.json"),
+        ("kiro", GH, ".kiro/settings/mcp.json"),
+        ("copilot-cli", copilot, ".mcp.json"),
+        ("continue", CONTINUE, ".continue/mcpServers/a.yaml"),
+    ] {
+        let list = match client {
+            "vscode" => r#"{"servers": "x"}"#,
+            "continue" => "mcpServers: x",
+            _ => r#"{"mcpServers": [{"command": "x"}]}"#,
+        };
+        for content in [Some("{{{"), Some(list), Some("[]"), None] {
+            let machine = Machine::new();
+            machine.put(user_file(client), own);
+            let file = format!("p/{file}");
+            let path = match content {
+                Some(content) => machine.put(&file, content).display().to_string(),
+                #[cfg(unix)]
+                None => unmounted(&machine, &file),
+                #[cfg(not(unix))]
+                None => continue,
+            };
+            let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+            command.current_dir(machine.home("p"));
+            let outcome = crate::support::command::run(command, "");
+            let gh = machine.servers()["gh"].clone();
+            assert_eq!(
+                gh["projects"].as_array().map(Vec::len),
+                Some(1),
+                "{client} {content:?}: {gh} {outcome}"
+            );
+            assert!(outcome.to_string().contains(&path), "{client}: {outcome}");
+        }
+    }
 }

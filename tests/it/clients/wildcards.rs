@@ -119,3 +119,55 @@ fn exclusions_of_all_tools_keep_the_servers_of_other_clients() {
         );
     }
 }
+
+#[test]
+fn a_pattern_of_vs_code_asks_about_no_other_tool_of_a_list() {
+    let codex = "[mcp_servers.gh]\ncommand = \"x\"\n";
+    let asking = "[mcp_servers.gh.tools.read_row]\napproval_mode = \"prompt\"\n";
+    for (list, more, ask) in [
+        (r#"["read_row", "write_row"]"#, "", json!(null)),
+        (r#"["read_row", "drop_table"]"#, "", json!(["drop_table"])),
+        (r#"["read_row", "write_row"]"#, asking, json!(["read_row"])),
+    ] {
+        let machine = Machine::new();
+        machine.put(
+            user_file("vscode"),
+            r#"{"servers": {"vs": {"command": "vs-mcp"}}}"#,
+        );
+        machine.put(
+            ".config/Code/User/settings.json",
+            r#"{"chat.tools.eligibleForAutoApproval": {"drop_table": false}}"#,
+        );
+        let list = format!("{codex}enabled_tools = {list}\n{more}");
+        machine.put(user_file("codex"), &list);
+        let report = machine.migrate(&[]);
+        let tools = &machine.servers()["gh"]["tools"];
+        assert_eq!(tools["ask"], ask, "{list}: {report:#}");
+        let limits = report["tightened"].to_string();
+        assert_eq!(
+            limits.contains("VS Code"),
+            ask == json!(["drop_table"]),
+            "{limits}"
+        );
+    }
+}
+
+#[test]
+fn a_rule_that_changes_nothing_is_not_listed_as_a_limit() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("vscode"),
+        r#"{"servers": {"vs": {"command": "vs-mcp"}}}"#,
+    );
+    machine.put(
+        ".config/Code/User/settings.json",
+        r#"{"chat.tools.eligibleForAutoApproval": {"drop": false}}"#,
+    );
+    machine.put(
+        user_file("codex"),
+        "[mcp_servers.gh]\ncommand = \"x\"\ndisabled_tools = [\"drop\"]\n",
+    );
+    let report = machine.migrate(&[]);
+    let limits = report["tightened"].to_string();
+    assert!(!limits.contains("`gh`"), "{limits}");
+}

@@ -357,3 +357,25 @@ fn a_rule_that_merges_into_one_server_holds_for_its_equal_that_mcpzip_had() {
         "{report:#}"
     );
 }
+
+#[test]
+fn a_list_is_to_be_extended_by_what_mcpzip_has_and_this_run_moves_alone() {
+    let machine = Machine::new();
+    machine
+        .setup()
+        .save_text(r#"{"mcpServers": {"here": {"command": "here-mcp"}}}"#);
+    machine.put(
+        user_file("gemini-cli"),
+        r#"{"mcpServers": {"own": {"command": "own-mcp"}}, "mcp": {"allowed": ["own"]}}"#,
+    );
+    machine.put(
+        user_file("kiro"),
+        r#"{"mcpServers": {"apart": {"command": "apart-mcp"}}}"#,
+    );
+    let report = machine.migrate(&["--client", "gemini-cli"]);
+    let (said, why) = verdict(&report, "own");
+    assert!(
+        said == "stays" && why.contains("add `here` to that list"),
+        "{report:#}"
+    );
+}
