@@ -333,8 +333,8 @@ kinds! {
     RUN_INTERRUPTED: Warning "run-interrupted", "a run was interrupted",
         why "It may have changed some of its files and not the others: each is the old one or the new one.",
         advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
-    RUN_DAMAGED: Warning "run-damaged", "the record of a run cannot be read",
-        why "`mcpzip undo` cannot revert the run. The files next to the record are kept.",
+    RUN_DAMAGED: Warning "run-damaged", "the record of a run, or a file that was kept with it, is damaged or gone",
+        why "`mcpzip undo` cannot revert the run, or only the values that it changed. It changes nothing before it knows that it can restore each file.",
         advice "Follow the message: put back by hand what you want to have back, then remove the directory of the run. Other runs can be undone.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",
