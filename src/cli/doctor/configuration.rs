@@ -8,7 +8,9 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::clients::literal_secrets;
-use crate::config::{Config, ConfigWarning, EntryError, Error, SecretFault, older_config_file};
+use crate::config::{
+    Config, ConfigWarning, EntryError, Error, SecretFault, any_program, older_config_file,
+};
 
 /// Reads the configuration and reports its faults. `None` if it cannot be used.
 pub(super) fn examine(
@@ -85,6 +87,18 @@ pub(super) fn examine(
             name.to_string(),
             format!("its `trust` is \"{trust}\", because `{by}` is the same program or URL"),
         ));
+    }
+    let any = any_program();
+    for (name, server) in &config.servers {
+        let is_meant = only.is_none_or(|only| only == name.as_str());
+        if is_meant && server.transport.programs().contains(&any) {
+            let what = "it cannot be told from its entry which program it starts";
+            examination.add(Finding::new(
+                &kinds::SERVER_PROGRAM_UNKNOWN,
+                name.to_string(),
+                what,
+            ));
+        }
     }
     if only.is_none() {
         let literals = literal_secrets(&machine.paths.config_file);
