@@ -66,7 +66,7 @@ impl Store<'_> {
         }))
     }
 
-    /// What was rejected of each server that may run one of `program` only because a program is not known: of all if it is one of these. No
+    /// The rejections of each server that may run one of `program` only because a program is not known: of all if it is one of these. No
     /// more of them counts, as it would hold every server.
     pub(super) fn rejected_of_any(&self, program: &str) -> io::Result<Rejections> {
         let any = any_program();

@@ -418,7 +418,7 @@ impl Pins {
                 before.is_some_and(|before| before.is_same(now, trust(server)))
             });
         *known = all;
-        // What was learned meanwhile may be newer than what was read.
+        // Newer pins may have been learned meanwhile.
         if self.learned.load(Ordering::Relaxed) != learned {
             *self.seen.write() = None;
         }

@@ -40,7 +40,7 @@ pub(crate) struct Journal {
     runs: Runs,
 }
 
-/// What an undo has done.
+/// The result of an undo.
 #[derive(Debug)]
 pub(crate) struct Undone {
     /// The name of the run.

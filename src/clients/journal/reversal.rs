@@ -1,4 +1,4 @@
-//! What an undo makes of each file. All of it is known before the first file is written.
+//! The files as an undo leaves them. All are known before the first one is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -39,7 +39,7 @@ pub(crate) enum Restored {
     Untouched,
     /// It was edited since; only our changes were undone.
     Part,
-    /// What was kept of it is damaged or gone, so only our changes were undone.
+    /// Its copy is damaged or gone, so only our changes were undone.
     Values,
     /// It was edited since, and these values are no longer ours; all others were restored.
     Kept(Vec<String>),

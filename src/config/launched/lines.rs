@@ -67,7 +67,7 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
                 let word = word.get_or_insert_default();
                 word.push(escaped.unwrap_or('\\'));
             }
-            // What a command prints is not known.
+            // The output of a command is not known.
             (None | Some('"'), '`') => {
                 word.get_or_insert_default().push_str(UNKNOWN);
                 while chars.next().is_some_and(|c| c != '`') {}

@@ -1,4 +1,4 @@
-//! What a run has kept is looked at before an undo writes anything, and the undo says all that it changes.
+//! Undo looks at the copies of a run before it writes anything, and says all that it changes.
 
 use std::fs;
 use std::path::PathBuf;
