@@ -28,6 +28,15 @@ pub(super) fn is_made(word: &str) -> bool {
     word.contains(['$', '`']) || word.contains('{') && word.contains([',', '}'])
 }
 
+/// Whether a shell puts words that it was started with in the place of this one.
+pub(super) fn is_given(word: &str) -> bool {
+    let name = word.strip_prefix('$').map(|it| it.trim_matches(['{', '}']));
+    name.is_some_and(|name| {
+        let is_number = !name.is_empty() && name.bytes().all(|c| c.is_ascii_digit());
+        is_number || ["@", "*"].contains(&name)
+    })
+}
+
 /// The commands of a line, each as its words: without variables before them, redirections and what only prepares. On Windows, a backslash
 /// stands in paths.
 pub(super) fn commands(line: &str) -> Vec<Vec<String>> {

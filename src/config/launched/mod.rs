@@ -221,7 +221,10 @@ impl Reader {
             let is_text = text.contains(char::is_whitespace);
             if is_text && depth < DEEPEST && self.texts.insert(text.to_owned()) {
                 for line in lines::commands(text) {
-                    self.search(&line, depth + 1);
+                    // A shell puts its words there, which `wrappers` does.
+                    if !line.iter().any(|word| lines::is_given(word)) {
+                        self.search(&line, depth + 1);
+                    }
                 }
             }
         }
