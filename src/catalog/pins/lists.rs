@@ -102,7 +102,7 @@ impl Store<'_> {
         self.complete()
     }
 
-    /// Gives all servers of older versions their marks. Where a list cannot be read, nothing changes until it is mended.
+    /// Gives all servers of older versions their marks. Where a list cannot be read, nothing changes until that is repaired.
     ///
     /// # Errors
     /// When they cannot be written.
@@ -125,7 +125,7 @@ impl Store<'_> {
     ///
     /// # Errors
     /// When a list could not be opened now, or cannot be made.
-    pub(super) fn mend_lists(&self, program: &str, servers: &[ServerName]) -> io::Result<()> {
+    pub(super) fn repair_lists(&self, program: &str, servers: &[ServerName]) -> io::Result<()> {
         if !self.files.is_there(COMPLETE)? {
             self.mark_all(self.all_stems(Some(servers))?)?;
         }

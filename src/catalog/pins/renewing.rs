@@ -14,7 +14,7 @@ use crate::tool::ServerName;
 /// # Errors
 /// When a record could not be opened now, or cannot be replaced.
 pub(super) fn renew(store: &Store<'_>, program: &str, servers: &[ServerName]) -> io::Result<()> {
-    store.mend_lists(program, servers)?;
+    store.repair_lists(program, servers)?;
     let known = usable(store.read_of(program))?;
     let is_first = matches!(known, Some(None));
     let mut record = Record {

@@ -56,7 +56,7 @@ pub(crate) enum Restored {
 /// The files as an undo leaves them.
 #[derive(Debug, Default)]
 pub(super) struct Reversal {
-    /// The new contents, in the order in which they are written. `None` is no file.
+    /// The new contents, in the order in which they are written. `None` if it is removed.
     pub(super) contents: Vec<(PathBuf, Option<String>)>,
     pub(super) outcomes: Vec<(PathBuf, Restored, Effect)>,
     /// The servers of mcpzip that runs have added, and that stay although all of them are undone.
