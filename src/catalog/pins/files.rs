@@ -176,6 +176,20 @@ impl<'a> Files<'a> {
         }
     }
 
+    /// Makes a file that says something by its name alone. It need not be on the disk before the next one that is replaced.
+    pub(super) fn make(&self, name: &str) -> io::Result<()> {
+        match self {
+            Self::Disk { directory, .. } => {
+                let path = directory.join(name);
+                let mut options = fs::OpenOptions::new();
+                files::private(options.write(true).create(true).truncate(true));
+                let made = options.open(&path);
+                made.map(drop).map_err(|error| Fault::at(&path, &error))
+            }
+            Self::Table { .. } => self.write(name, &()),
+        }
+    }
+
     /// A file as far as it is text.
     pub(super) fn text(&self, name: &str) -> String {
         let bytes = match self {

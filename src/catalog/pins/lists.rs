@@ -152,12 +152,13 @@ impl Store<'_> {
         let mark = mark_of(stem);
         match self.files.is_there(&mark)? {
             true => Ok(()),
-            false => self.files.write(&mark, &()),
+            false => self.files.make(&mark),
         }
     }
 
     fn mark_all(&self, stems: BTreeSet<String>) -> io::Result<()> {
         stems.iter().try_for_each(|stem| self.mark(stem))?;
+        // It is on the disk when this returns, and so are those before it.
         self.files.write(COMPLETE, &())
     }
 
