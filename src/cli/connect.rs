@@ -72,7 +72,12 @@ pub(super) fn run_connect(
     let location = arguments.location.find(machine)?;
     let mut launch = machine.launch()?;
     let config_file = &machine.paths.config_file;
-    if !config::is_inline(config_file) && !config_file.exists() {
+    if let Some(error) = config::leads_nowhere(config_file) {
+        output.note(&format!(
+            "the client finds no servers until {} can be read: {error}",
+            config_file.display()
+        ));
+    } else if !config::is_inline(config_file) && !config_file.exists() {
         let older = config::older_config_file(&machine.around.environment);
         output.note(&match older.filter(|_| !machine.has_own_config()) {
             Some(older) => format!(

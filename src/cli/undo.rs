@@ -10,7 +10,7 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, below_home};
-use crate::clients::{JournalError, Restored, RunState, Summary};
+use crate::clients::{Restored, RunState, Summary, Undone};
 use crate::config::{Config, secrets_file};
 
 #[derive(Debug, Args)]
@@ -52,7 +52,8 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         return Ok(());
     }
     if arguments.dry_run || !arguments.yes && !output.is_json() && output.can_ask() {
-        let run = next(arguments, machine)?;
+        let run = machine.journal().preview(arguments.run.as_deref());
+        let run = run.map_err(anyhow::Error::from)?;
         if arguments.dry_run && output.is_json() {
             output.json(&run);
             return Ok(());
@@ -86,21 +87,36 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             return Ok(());
         }
     }
-    let (id, restored) = machine
-        .journal()
-        .undo(arguments.run.as_deref())
-        .map_err(anyhow::Error::from)?;
+    let undone = machine.journal().undo(arguments.run.as_deref());
+    let Undone {
+        id,
+        restored,
+        mut remaining,
+    } = undone.map_err(anyhow::Error::from)?;
     for name in kept_servers(&restored, machine) {
+        remaining.remove(&name);
         output.note(&format!(
             "`{name}` stays in mcpzip, as its entry was changed there: `mcpzip remove {name}` removes it"
+        ));
+    }
+    if !remaining.is_empty() {
+        let names = Vec::from_iter(remaining.iter().map(String::as_str)).join(" ");
+        output.note(&format!(
+            "all runs are undone, and these servers that they brought are still in mcpzip: `mcpzip remove {names}` removes them"
         ));
     }
     if output.is_json() {
         let files = restored.iter().map(|(path, restored)| {
             let (outcome, kept) = words(restored);
-            json!({ "file": path, "outcome": outcome, "kept": kept })
+            let reverted = match restored {
+                Restored::Released(keys) => json!(keys),
+                _ => Value::Null,
+            };
+            json!({ "file": path, "outcome": outcome, "kept": kept, "reverted": reverted })
         });
-        output.json(&json!({ "run": id, "files": files.collect::<Vec<_>>() }));
+        output.json(
+            &json!({ "run": id, "files": files.collect::<Vec<_>>(), "remaining": remaining }),
+        );
         return Ok(());
     }
     for (path, restored) in &restored {
@@ -109,6 +125,13 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             Restored::Removed => good("removed, because it did not exist before"),
             Restored::Untouched => faint("unchanged"),
             Restored::Part => good("edited since: only mcpzip's changes were reverted"),
+            Restored::Values => {
+                good("what was kept of it is damaged or gone: only mcpzip's changes were reverted")
+            }
+            Restored::Released(keys) => good(format!(
+                "no run relies on these changes of earlier runs any more, so they were reverted: {}",
+                keys.join(", ")
+            )),
             Restored::Kept(keys) => bad(format!(
                 "edited since, so these keys were kept: {}",
                 keys.join(", ")
@@ -152,7 +175,7 @@ pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
     begun.map(sentence).collect()
 }
 
-/// The runs whose records cannot be read, with the reasons.
+/// The runs of which the record or a kept file cannot be read, with the reasons.
 pub(super) fn damaged(machine: &Machine) -> Vec<(String, String)> {
     let runs = machine.journal().list().into_iter();
     runs.filter_map(|run| Some((run.id, run.problem?)))
@@ -178,32 +201,8 @@ fn kept_servers(restored: &[(PathBuf, Restored)], machine: &Machine) -> BTreeSet
     added.map(str::to_owned).collect()
 }
 
-/// The run that would be undone.
-fn next(arguments: &Arguments, machine: &Machine) -> Result<Summary, Exit> {
-    let mut runs = machine.journal().list();
-    runs.retain(|run| match &arguments.run {
-        Some(id) => run.id == *id,
-        None => run.state != RunState::Undone,
-    });
-    let absent = || match &arguments.run {
-        Some(id) => JournalError::Unknown { id: id.clone() },
-        None => JournalError::Nothing,
-    };
-    let newest = runs.into_iter().max_by(|one, other| one.id.cmp(&other.id));
-    let newest = newest.ok_or_else(|| anyhow::Error::from(absent()))?;
-    let journal = machine.journal();
-    journal.check(&newest.id).map_err(anyhow::Error::from)?;
-    Ok(newest)
-}
-
 fn backups(machine: &Machine, id: &str) -> String {
-    let run = machine
-        .journal()
-        .list()
-        .into_iter()
-        .find(|run| run.id == id);
-    run.map(|run| below_home(&run.backups, &machine.around.home))
-        .unwrap_or_default()
+    below_home(&machine.journal().backups(id), &machine.around.home)
 }
 
 fn list(machine: &Machine, output: &Output) {
@@ -240,6 +239,8 @@ fn words(restored: &Restored) -> (&'static str, Value) {
         Restored::Removed => ("removed", Value::Null),
         Restored::Untouched => ("untouched", Value::Null),
         Restored::Part => ("partly", Value::Null),
+        Restored::Values => ("values", Value::Null),
+        Restored::Released(_) => ("released", Value::Null),
         Restored::Kept(keys) | Restored::Relied(keys) | Restored::Needed(keys) => {
             ("kept", json!(keys))
         }

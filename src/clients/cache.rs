@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use super::listed::{USER_LIMIT, is_missing};
 use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
+use crate::config::leads_nowhere;
 use crate::files::read_regular;
 
 /// The largest size of any other file, in bytes; many of them are in repositories.
@@ -156,10 +157,11 @@ fn bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
     match read_regular(path, limit) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_missing(path, &error) => Ok(None),
-        Err(error) => {
+        Err(source) => {
             // The reason why a directory cannot be listed says more.
             let unlisted = path.is_dir().then(|| std::fs::read_dir(path).err());
-            let error = unlisted.flatten().unwrap_or(error);
+            let error = unlisted.flatten().or_else(|| leads_nowhere(path));
+            let error = error.unwrap_or(source);
             Err(FileError::Read(Arc::new(error)))
         }
     }

@@ -8,7 +8,7 @@ use super::model::{Reach, RuleKind};
 use super::rules::Rights;
 use super::servers::{Servers, plain};
 use super::{Client, Found, Node, Rule};
-use crate::config::{addresses_of, programs_of, way};
+use crate::config::{addresses_of, any_program, programs_in, programs_of, way};
 
 /// A server of a client.
 pub(super) struct Ruled<'s> {
@@ -248,7 +248,13 @@ impl Servers {
             (None, Some(command)) => {
                 let both = [false, true].map(|resolves| self.args(node, resolves));
                 let both = both.map(|args| self.programs_of(&command, args));
-                both.iter().flat_map(|it| it.iter().cloned()).collect()
+                let all = both.iter().flat_map(|it| it.iter().cloned());
+                let there = text("cwd")
+                    .map(|cwd| programs_in(Path::new(&cwd), &command, &self.args(node, false)));
+                // A rule for a program that is not known would be one for every server: `doctor` names such an entry instead.
+                let mut all: BTreeSet<String> = all.chain(there.into_iter().flatten()).collect();
+                all.remove(&any_program());
+                all
             }
             (None, None) => BTreeSet::new(),
         }

@@ -65,7 +65,7 @@ pub(crate) enum EditError {
 }
 
 /// Applies `change` to the file at `path`, following symbolic links, and replaces it atomically: after a crash it is
-/// the old one or the new one, with the old permissions. A missing file is created, readable by the user alone.
+/// the old one or the new one, with the old permissions. A missing file is created, readable by the user alone, but not behind a link.
 /// `change` may run several times; if it fails or changes nothing, nothing is written.
 ///
 /// Blocks on the disk, and up to ten seconds on other processes.
@@ -84,6 +84,9 @@ pub(crate) fn edit<T, E: From<EditError>>(
         source,
     };
     let target = link_target(path).map_err(disk)?;
+    if let Some(error) = leads_nowhere(path) {
+        return Err(disk(error).into());
+    }
     // The lock file needs a writable directory, which a device or pipe may not be in: report those first.
     read(&target).map_err(disk)?;
     let _lock = FileLock::acquire(&target)
@@ -152,6 +155,20 @@ pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
         io::ErrorKind::InvalidInput,
         "too many symbolic links",
     ))
+}
+
+/// The error of a file that is a link to one that is not there. It is not made behind the link: the disk of it may only not be mounted.
+#[must_use]
+pub(crate) fn leads_nowhere(path: &Path) -> Option<io::Error> {
+    let is_missing = |path: &Path| {
+        fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
+    };
+    let target = fs::read_link(path).ok().filter(|_| is_missing(path))?;
+    let text = format!(
+        "it is a link to `{}`, which is not there; put that file back, as by mounting its disk, or remove the link",
+        target.display()
+    );
+    Some(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// The lock for editing a file, until it is dropped. A lock file next to the edited file keeps other processes out.
@@ -268,8 +285,11 @@ mod tests {
         );
         fs::create_dir(real.parent().unwrap()).unwrap();
         std::os::unix::fs::symlink("dotfiles/real.json", &link).unwrap();
-        add(&link, "dangling");
-        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+        // Its disk may not be mounted.
+        let refused = edit(&link, |_| -> Result<(), EditError> { Ok(()) });
+        assert!(refused.unwrap_err().to_string().contains("is a link to"));
+        assert!(!real.exists());
+        fs::write(&real, "{}").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         add(&link, "again");
         assert!(

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::path::Path;
 
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
-use super::launched::{Program, programs};
+use super::launched::{self, Program, programs};
 use super::{DescriptionLocation, Folder, Remote, Stdio, Transport};
 use crate::secret::Secret;
 
@@ -63,12 +64,18 @@ impl ConfigHash {
 
 impl Transport {
     /// Hashes of the programs with their arguments that this may start, or of the URL: the same for entries that differ in variables,
-    /// headers, versions of packages, plain flags, the runner, or the directory. Two entries that have one in common may be the same. For
+    /// headers, versions of packages, plain flags, the runner, or `cwd`. Two entries that have one in common may be the same. For
     /// an interface with a description it is the place of that, which has all texts.
     #[must_use]
     pub(crate) fn programs(&self) -> BTreeSet<String> {
         match self {
-            Self::Stdio(stdio) => programs_of(&stdio.command, &stdio.args),
+            Self::Stdio(stdio) => {
+                let mut all = programs_of(&stdio.command, &stdio.args);
+                if let Some(cwd) = &stdio.cwd {
+                    all.extend(programs_in(cwd, &stdio.command, &stdio.args));
+                }
+                all
+            }
             Self::Http(remote) | Self::Sse(remote) => {
                 let description = remote.openapi.as_ref().map(|it| &it.description);
                 let url = match description {
@@ -93,10 +100,23 @@ impl Transport {
     }
 }
 
+/// The hash among those of [`Transport::programs`] of a command line whose program is not known: it may be each one.
+#[must_use]
+pub(crate) fn any_program() -> String {
+    hash_of(&Program::any())
+}
+
 /// The value of [`Transport::programs`] for a command line.
 #[must_use]
 pub(crate) fn programs_of(command: &str, args: &[String]) -> BTreeSet<String> {
     programs(command, args).iter().map(hash_of).collect()
+}
+
+/// The further programs of a command line in a directory: those that are found there, as after `cd`.
+#[must_use]
+pub(crate) fn programs_in(directory: &Path, command: &str, args: &[String]) -> BTreeSet<String> {
+    let found = launched::programs_in(&directory.to_string_lossy(), command, args);
+    found.iter().map(hash_of).collect()
 }
 
 /// The value of [`Transport::programs`] for a URL.

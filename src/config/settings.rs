@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::edit::LARGEST_FILE;
+use super::edit::{LARGEST_FILE, leads_nowhere};
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
@@ -24,7 +24,7 @@ use super::{
     Limits, LogOptions, Management, MetricsExport, OwnIdleBounds, Paths, Policy, Preset, Profiles,
     RemoteServer, ResultForm, ResultOptions, Roles, ScriptOptions, SearchOptions, SecretFault,
     SecretName, Server, StoreOptions, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict,
-    duration, env, file, limits, profiles, remote_server, roles, secrets_file,
+    any_program, duration, env, file, limits, profiles, remote_server, roles, secrets_file,
 };
 use crate::files::read_regular;
 use crate::secret::Masker;
@@ -383,7 +383,10 @@ impl Config {
         match read_regular(&path, LARGEST_FILE) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::Encoding { path }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(Error::Missing { path })
+                Err(match leads_nowhere(&path) {
+                    Some(source) => Error::Read { path, source },
+                    None => Error::Missing { path },
+                })
             }
             Err(source) => Err(Error::Read { path, source }),
         }
@@ -673,16 +676,20 @@ fn servers(
 }
 
 /// Gives entries that run the same program or URL the strictest `trust` that one of them has, so that no second name is a way around it. A
-/// server that an agent added makes no other stricter. Only a folder with `report` has resources. Returns the entries that are stricter
-/// now than they say, each with the one that made it so.
+/// server that an agent added makes no other stricter. A server whose program is not known may run each one, and makes none stricter. Only a folder
+/// with `report` has resources. Returns the entries that are stricter now than they say, each with the one that made it so.
 pub(super) fn share_trust(
     servers: &mut BTreeMap<ServerName, Server>,
 ) -> BTreeMap<ServerName, ServerName> {
     let mut strictest: BTreeMap<String, (Trust, ServerName)> = BTreeMap::new();
+    let any = any_program();
     let is_strict = |server: &Server| matches!(server.trust, Trust::Pin | Trust::Quarantine);
     for (name, server) in servers.iter().filter(|(_, server)| is_strict(server)) {
         let own = (server.trust, name.clone());
         for program in server.transport.programs() {
+            if program == any {
+                continue;
+            }
             let known = strictest.entry(program).or_insert_with(|| own.clone());
             if own.0 > known.0 {
                 *known = own.clone();
@@ -695,7 +702,11 @@ pub(super) fn share_trust(
             true => BTreeSet::new(),
             false => server.transport.programs(),
         };
-        let known = programs.iter().filter_map(|it| strictest.get(it));
+        let is_any = programs.contains(&any);
+        let known = strictest
+            .iter()
+            .filter(|(it, _)| is_any || programs.contains(*it));
+        let known = known.map(|(_, known)| known);
         if let Some((trust, by)) = known.max_by_key(|(trust, _)| *trust)
             && *trust > server.trust
         {

@@ -3,7 +3,7 @@
 //! A result may have many megabytes. A pass to check it and one for each word that decides what is done with it took most of the time that mcpzip
 //! added to it (`docs/performance.md`).
 
-use wide::{CmpEq as _, u8x16};
+use wide::u8x16;
 
 /// The bytes that are compared at once.
 const BLOCK: usize = 64;

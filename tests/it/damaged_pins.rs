@@ -182,7 +182,8 @@ fn doctor_names_all_damaged_files_at_once() {
     let directory = record.parent().unwrap();
     let files = std::fs::read_dir(directory).unwrap();
     let files = files.map(|file| file.unwrap().path());
-    let files: Vec<PathBuf> = files.filter(|file| file.extension().is_some()).collect();
+    let is_json = |file: &PathBuf| file.extension().is_some_and(|it| it == "json");
+    let files: Vec<PathBuf> = files.filter(is_json).collect();
     assert!(files.len() >= 2, "{files:?}");
     for file in &files {
         std::fs::write(file, "{").unwrap();
@@ -259,7 +260,10 @@ fn a_list_without_a_record_is_fetched_again_before_its_tools_are_used() {
     for file in std::fs::read_dir(setup.home().path("state/pins/v2")).unwrap() {
         let path = file.unwrap().path();
         let text = std::fs::read_to_string(&path).unwrap();
-        if path.file_name().unwrap().to_string_lossy().starts_with('~') {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("~memo~") {
+            std::fs::remove_file(&path).unwrap();
+        } else if name.starts_with('~') && name.ends_with(".json") {
             let mut stems: Vec<String> = serde_json::from_str(&text).unwrap();
             stems.retain(|stem| !stem.starts_with("memo~"));
             std::fs::write(&path, json!(stems).to_string()).unwrap();
@@ -318,4 +322,123 @@ fn a_record_of_another_form_is_damaged() {
         let report = setup.run(&["doctor", "--json"]).stdout;
         assert!(report.contains("record-damaged"), "{text}: {report}");
     }
+}
+
+/// The files of pins whose names end so.
+fn files(setup: &Setup, is_meant: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    let files = std::fs::read_dir(setup.home().path("state/pins/v2")).unwrap();
+    let files = files.map(|file| file.unwrap().path());
+    let name = |path: &PathBuf| path.file_name().unwrap().to_string_lossy().into_owned();
+    files.filter(|path| is_meant(&name(path))).collect()
+}
+
+fn is_list(name: &str) -> bool {
+    name.starts_with('~') && name.ends_with(".json")
+}
+
+fn is_mark(name: &str) -> bool {
+    name.ends_with(".seen")
+}
+
+#[test]
+fn a_damaged_list_holds_only_servers_of_its_program() {
+    let setup = rejected("report");
+    for list in files(&setup, is_list) {
+        std::fs::write(list, "{").unwrap();
+    }
+    let other = setup.server("other", Server::new().tool("read", [echo()]));
+    let mut client = other.connect();
+    client.call("proxy_refresh", "{}").text();
+    works(&mut client, "other__read");
+    works(&mut client, "web__list");
+    is_held(&mut client, "web__read");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn the_repair_of_one_server_frees_nothing_of_another() {
+    for (is_older, is_other) in [(false, false), (true, false), (true, true)] {
+        let setup = rejected("report");
+        std::fs::remove_file(record(&setup, "web")).unwrap();
+        for pending in files(&setup, |name| name.ends_with(".pending.json")) {
+            std::fs::remove_file(pending).unwrap();
+        }
+        for list in files(&setup, is_list) {
+            std::fs::write(list, "{").unwrap();
+        }
+        if is_older {
+            for mark in files(&setup, is_mark) {
+                std::fs::remove_file(mark).unwrap();
+            }
+        }
+        let entry = entry_of(&setup, "web").to_string();
+        let setup = match is_other {
+            true => setup.server("new", Server::new().tool("read", [echo()])),
+            false => setup.entry("new", &entry),
+        };
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, "web__read");
+        is_held(&mut client, "new__read");
+        client.finish();
+        let Some(terminal) = Terminal::run(&setup.command(&["approve", "new"])) else {
+            return;
+        };
+        terminal.shows("Put a new record in its place?");
+        terminal.types("y");
+        terminal.shows("[y/N]");
+        terminal.types("n");
+        terminal.shows("[exit ");
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, "web__read");
+        is_held(&mut client, "web__list");
+        client.finish();
+    }
+}
+
+#[test]
+fn records_of_an_older_version_get_their_marks_and_are_missed_as_before() {
+    let setup = rejected("report");
+    for mark in files(&setup, is_mark) {
+        std::fs::remove_file(mark).unwrap();
+    }
+    let _ = setup.run(&["status"]);
+    assert!(!files(&setup, is_mark).is_empty());
+    // From now on, a list is not needed for that.
+    for list in files(&setup, is_list) {
+        std::fs::remove_file(list).unwrap();
+    }
+    std::fs::remove_file(record(&setup, "web")).unwrap();
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "web__read");
+    is_held(&mut client, "web__list");
+    client.finish();
+}
+
+#[test]
+fn what_was_rejected_is_rejected_under_a_program_that_is_not_known() {
+    let setup = rejected("report");
+    let mut entry = entry_of(&setup, "web");
+    let mut line = vec![entry["command"].as_str().unwrap().to_owned()];
+    let args = entry["args"].as_array().into_iter().flatten();
+    line.extend(args.map(|arg| arg.as_str().unwrap().to_owned()));
+    let text = format!("p={}; exec $p \"$@\"", line[0]);
+    let args = [
+        vec!["-c".to_owned(), text, "sh".to_owned()],
+        line[1..].to_vec(),
+    ]
+    .concat();
+    entry["command"] = json!("sh");
+    entry["args"] = json!(args);
+    let setup = setup.entry("memo", &entry.to_string());
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "memo__read");
+    works(&mut client, "memo__list");
+    client.finish();
+    let report = setup.run(&["doctor", "--json"]).stdout;
+    assert!(report.contains("server-program-unknown"), "{report}");
 }

@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::io;
 
-use super::change::{Listed, Pending, differences, rejected};
-use super::record::{Record, Store, in_force};
+use super::change::{Listed, Pending, differences};
+use super::deciding::kept;
+use super::record::{Record, in_force};
+use super::store::Store;
 use crate::config::Trust;
 use crate::tool::ServerName;
 
@@ -40,18 +42,15 @@ pub(super) fn compare(
     listed: &Listed,
     trust: Trust,
 ) -> io::Result<Compared> {
-    let before = store.read()?;
-    let known: Pending = store.read_pending()?.unwrap_or_default();
-    let mut record = match &before {
-        Some(record) => record.clone(),
-        None => {
-            let mut record = first_sight(store, program, listed, trust)?;
-            // Those of a record that is lost.
-            record.rejected.extend(rejected(&known.tools));
-            record.rejected_entries.extend(rejected(&known.entries));
-            record
-        }
+    let before = store.read_of(program)?;
+    let first = || {
+        let mut record = first_sight(store, program, listed, trust)?;
+        let others = store.rejected_of_any(program)?;
+        record.rejected.extend(others.rejected);
+        record.rejected_entries.extend(others.rejected_entries);
+        Ok(record)
     };
+    let (mut record, known) = kept(store, before.clone(), first)?;
     program.clone_into(&mut record.program);
     let trust = in_force(trust, record.lost);
     record.quarantined = match trust {

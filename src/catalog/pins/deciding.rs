@@ -3,16 +3,35 @@
 use std::io;
 
 use super::change::{Change, ChangeKind, Pending, approved_entries, rejected};
-use super::record::{self, Record, Store};
+use super::record::{self, Record};
+use super::store::Store;
 
-/// The record of a server, and what waits. Where there is no record, the rejections among that are kept in a new one.
-pub(super) fn kept(store: &Store<'_>) -> io::Result<(Record, Pending)> {
+/// The record of a server, and what waits. Where `known` is none, `first` makes one, and the rejections among what waits are kept in it: they
+/// may be of a record that is lost.
+pub(super) fn kept(
+    store: &Store<'_>,
+    known: Option<Record>,
+    first: impl FnOnce() -> io::Result<Record>,
+) -> io::Result<(Record, Pending)> {
     let pending: Pending = store.read_pending()?.unwrap_or_default();
-    let record = store.read()?.unwrap_or_else(|| Record {
-        rejected: rejected(&pending.tools).collect(),
-        rejected_entries: rejected(&pending.entries).collect(),
-        ..Record::default()
-    });
+    let record = match known {
+        Some(record) => record,
+        None => {
+            let mut record = first()?;
+            record.rejected.extend(rejected(&pending.tools));
+            record.rejected_entries.extend(rejected(&pending.entries));
+            record
+        }
+    };
+    Ok((record, pending))
+}
+
+/// The record with the start of the entry approved, and what waits.
+pub(super) fn approve_start(store: &Store<'_>) -> io::Result<(Record, Pending)> {
+    let (mut record, pending) = kept(store, store.read()?, || Ok(Record::default()))?;
+    record.started = Some(store.entry().to_owned());
+    record.may_start = true;
+    store.write(&record, true)?;
     Ok((record, pending))
 }
 
@@ -22,7 +41,7 @@ pub(super) fn decide(
     seen: &Pending,
     is_approved: bool,
 ) -> io::Result<(Record, Pending, Vec<String>)> {
-    let (mut record, mut pending) = kept(store)?;
+    let (mut record, mut pending) = kept(store, store.read()?, || Ok(Record::default()))?;
     let is_current = |(name, change): &(&String, &Change)| {
         let current = pending.tools.get(*name);
         let shown = (&change.now, &change.kind, change.is_rejected);
@@ -86,8 +105,9 @@ pub(super) fn decide(
         record.approve_whole(store.entry(), approved_entries(json));
         decided.extend(features.map(|_| String::new()));
     }
-    // A person has decided on everything.
-    if record.lost && pending.has_only_rejected() && pending.features.is_none() {
+    // A person has decided on everything. A server that lists nothing now leaves nothing to decide.
+    let is_decision = !decided.is_empty() || !has_nothing(&pending);
+    if record.lost && is_decision && pending.has_only_rejected() && pending.features.is_none() {
         record.lost = false;
         record.quarantined = false;
     }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::record::{FORM, Files, Store, lock};
+use super::files::{FORM, Files, lock};
+use super::store::Store;
 use crate::catalog::Key;
 use crate::store::{Kind, Records, Table};
 

@@ -5,7 +5,8 @@ use std::io;
 
 use super::change::{Pending, rejected};
 use super::fault::Fault;
-use super::record::{Record, Store, in_force};
+use super::record::{Record, in_force};
+use super::store::Store;
 use crate::config::Trust;
 
 /// The pins of one server in memory.

@@ -1,8 +1,8 @@
 //! Pins: the approved definitions of servers' tools, with which every later list is compared.
 //!
 //! Pins belong to the server's name, so an edit of its entry keeps them. A new name starts with the pins of the
-//! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` has the
-//! records, `home.rs` their place, `known.rs` what a process knows of them; `comparing.rs` and `change.rs` compare, and `deciding.rs` keeps a
+//! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` is a
+//! record, `store.rs` has those of a server, `files.rs` and `home.rs` their place, `lists.rs` which servers had one, `known.rs` what a process knows of them; `comparing.rs` and `change.rs` compare, and `deciding.rs` keeps a
 //! person's decisions. A record that is damaged or gone holds everything of its server (`fault.rs`) until a person has one made in its place
 //! (`renewing.rs`), under which everything waits.
 //!
@@ -13,15 +13,20 @@ mod change;
 mod comparing;
 mod deciding;
 mod fault;
+mod files;
 mod home;
 mod known;
+mod lists;
+mod older;
 mod record;
 mod renewing;
+mod store;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
@@ -29,7 +34,7 @@ use parking_lot::{Mutex, RwLock};
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, label};
 use self::comparing::{compare, inherited, waiting};
-use self::deciding::{decide, kept};
+use self::deciding::{approve_start, decide};
 use self::fault::Fault;
 pub(crate) use self::home::PinHome;
 use self::home::Seen;
@@ -57,6 +62,8 @@ pub(crate) struct Pins {
     seen: RwLock<Option<Seen>>,
     /// The servers whose last lists could not be compared, as the store did not answer or a record could not be opened, and the last attempt.
     uncompared: Mutex<(BTreeSet<ServerName>, Option<Instant>)>,
+    /// How often one server's pins became others than were read with all.
+    learned: AtomicU64,
 }
 
 impl Pins {
@@ -69,6 +76,7 @@ impl Pins {
             required: RwLock::default(),
             seen: RwLock::default(),
             uncompared: Mutex::default(),
+            learned: AtomicU64::default(),
         }
     }
 
@@ -142,15 +150,9 @@ impl Pins {
         let Some(home) = &self.home else {
             return Err(io::Error::other(NO_DIRECTORY));
         };
-        let (record, pending) = home.edit(key, |store| {
-            let (mut record, pending) = kept(store)?;
-            record.started = Some(store.entry().to_owned());
-            record.may_start = true;
-            store.write(&record, true)?;
-            Ok((record, pending))
-        })?;
+        let (record, pending) = home.edit(key, approve_start)?;
         let known = Known::of(&record, pending, self.trust(&key.server), None);
-        self.known.write().insert(key.server.clone(), known);
+        self.learn(key, known);
         Ok(())
     }
 
@@ -205,12 +207,12 @@ impl Pins {
 
     /// Everything that keeps the records of a server from being used, each with its file. Blocks on the disk.
     #[must_use]
-    pub(crate) fn faults(&self, key: &Key) -> Vec<String> {
+    pub(crate) fn faults(&self, key: &Key, program: &str) -> Vec<String> {
         let view = self.home.as_ref().map(PinHome::view);
         let Some(Ok(view)) = view else {
             return Vec::new();
         };
-        let mut faults = view.store(key).faults::<Pending>();
+        let mut faults = view.store(key).faults::<Pending>(program);
         let known = self.known.read();
         let known = known.get(&key.server).and_then(|known| known.fault.clone());
         faults.extend(known);
@@ -220,7 +222,8 @@ impl Pins {
         texts
     }
 
-    /// The fault of the record of another server with the same program, for a server without a record, which would inherit from it.
+    /// The fault of a list of the program, or of the record of another server with it, for a server without a record, which would inherit from
+    /// that.
     #[must_use]
     pub(crate) fn loss_elsewhere(&self, key: &Key, program: &str) -> Option<String> {
         if !self.is_unrecorded(&key.server) {
@@ -228,8 +231,15 @@ impl Pins {
         }
         let view = self.home.as_ref()?.view().ok()?;
         let store = view.store(key);
-        let mut others = store.of_program(program).ok()?.map(|(_, it)| it);
-        let fault = others.find_map(|record| Some(Fault::of(&record.err()?)));
+        let others = store
+            .read_of(program)
+            .and_then(|_| store.of_program(program));
+        let fault = match others {
+            Ok(others) => others
+                .map(|(_, record)| record)
+                .find_map(|record| Some(Fault::of(&record.err()?))),
+            Err(error) => Some(Fault::of(&error)),
+        };
         let fault = fault.filter(|fault| !fault.is_passing());
         fault.map(|fault| fault.to_string())
     }
@@ -242,13 +252,14 @@ impl Pins {
         let Some(home) = &self.home else {
             return Err(io::Error::other(NO_DIRECTORY));
         };
+        let servers: Vec<ServerName> = self.known.read().keys().cloned().collect();
         let record = home.edit(key, |store| {
-            renew(store, program)?;
+            renew(store, program, &servers)?;
             store.read()
         })?;
         let record = record.unwrap_or_default();
         let known = Known::of(&record, Pending::default(), self.trust(&key.server), None);
-        self.known.write().insert(key.server.clone(), known);
+        self.learn(key, known);
         Ok(())
     }
 
@@ -332,6 +343,12 @@ impl Pins {
         ))
     }
 
+    fn learn(&self, key: &Key, known: Known) {
+        let mut all = self.known.write();
+        all.insert(key.server.clone(), known);
+        self.learned.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn trust(&self, server: &ServerName) -> Trust {
         let required = self.required.read();
         required.get(server).copied().unwrap_or_default()
@@ -350,7 +367,15 @@ impl Pins {
         let Some(home) = &self.home else {
             return false;
         };
+        let mut keys = keys.peekable();
+        if let (PinHome::Directory(_), Some(key), Ok(view)) = (home, keys.peek(), home.view())
+            && view.store(key).is_older()
+            && let Err(error) = home.edit(key, |store| store.complete())
+        {
+            tracing::debug!(%error, "the records of an older version stay as they are");
+        }
         *self.seen.write() = Some(home.seen());
+        let learned = self.learned.load(Ordering::Relaxed);
         let view = match home.view() {
             Ok(view) => view,
             Err(error) => {
@@ -405,6 +430,10 @@ impl Pins {
                 before.is_some_and(|before| before.is_same(now, trust(server)))
             });
         *known = all;
+        // Newer pins may have been learned meanwhile.
+        if self.learned.load(Ordering::Relaxed) != learned {
+            *self.seen.write() = None;
+        }
         !is_same
     }
 
@@ -494,7 +523,7 @@ impl Pins {
                 }
             }
         };
-        self.known.write().insert(key.server.clone(), known);
+        self.learn(key, known);
         compared.map(|compared| compared.is_news() && trust != Trust::Report)
     }
 
@@ -515,7 +544,7 @@ impl Pins {
         let (record, pending, decided) =
             home.edit(key, |store| decide(store, seen, is_approved))?;
         let known = Known::of(&record, pending, self.trust(&key.server), None);
-        self.known.write().insert(key.server.clone(), known);
+        self.learn(key, known);
         Ok(decided)
     }
 }

@@ -4,22 +4,19 @@ use std::io;
 
 use super::change::{Pending, rejected};
 use super::fault::Fault;
-use super::record::{Record, Store};
+use super::record::Record;
+use super::store::Store;
+use crate::tool::ServerName;
 
 /// Sets aside all records of a server that cannot be used, and writes one under which everything of it waits for a person. It has the
-/// rejections that can still be read. Does nothing if the records can be used.
+/// rejections that can still be read. Does nothing if the records can be used. `servers` are all that are known here.
 ///
 /// # Errors
 /// When a record could not be opened now, or cannot be replaced.
-pub(super) fn renew(store: &Store<'_>, program: &str) -> io::Result<()> {
-    let known = usable(store.read())?;
+pub(super) fn renew(store: &Store<'_>, program: &str, servers: &[ServerName]) -> io::Result<()> {
+    store.repair_lists(program, servers)?;
+    let known = usable(store.read_of(program))?;
     let is_first = matches!(known, Some(None));
-    for list in store.lists()? {
-        if usable(store.stems_in(&list))?.is_none() {
-            store.set_aside(&list)?;
-            store.rebuild(&list)?;
-        }
-    }
     let mut record = Record {
         program: program.to_owned(),
         quarantined: true,

@@ -306,16 +306,18 @@ fn what_is_damaged_in_another_directory_is_made_again_with_the_rest() {
     note(&noticing, &of("two"), &tools);
     let files = fs::read_dir(directory.path().join("v2")).unwrap();
     let files = files.map(|file| file.unwrap().path());
-    let files: Vec<_> = files.filter(|it| it.extension().is_some()).collect();
+    let files: Vec<_> = files
+        .filter(|it| it.extension().is_some_and(|it| it == "json"))
+        .collect();
     assert_eq!(files.len(), 4, "{files:?}");
     for file in &files {
         fs::write(file, "{").unwrap();
     }
     let pins = pins(directory.path(), Trust::Pin);
     pins.load([of("one")].iter());
-    assert_eq!(pins.faults(&of("one")).len(), 4);
+    assert_eq!(pins.faults(&of("one"), "program").len(), 4);
     pins.renew(&of("one"), "program").unwrap();
-    assert_eq!(pins.faults(&of("one")), Vec::<String>::new());
+    assert_eq!(pins.faults(&of("one"), "program"), Vec::<String>::new());
     for place in ["one", "two"] {
         pins.load([of(place)].iter());
         note(&pins, &of(place), &tools);
@@ -434,10 +436,10 @@ fn pins_that_cannot_be_read_hold_everything_and_say_so() {
     let pins = pins(directory.path(), Trust::Pin);
     let tools = listed(&[("read", "Reads.")]);
     note(&pins, &key(), &tools);
-    let files = fs::read_dir(directory.path().join(record::FORM)).unwrap();
+    let files = fs::read_dir(directory.path().join(files::FORM)).unwrap();
     let record = files
         .map(|file| file.unwrap().path())
-        .find(|path| path.to_string_lossy().contains("notes~"));
+        .find(|path| path.ends_with(record_of(directory.path(), "notes")));
     fs::write(record.unwrap(), "{").unwrap();
     assert!(pins.note(&key(), "program", &tools).is_err());
     assert_eq!(held(&pins, &tools), ["read"]);
@@ -446,4 +448,79 @@ fn pins_that_cannot_be_read_hold_everything_and_say_so() {
     nowhere.require(BTreeMap::from([(key().server, Trust::Pin)]));
     assert!(nowhere.note(&key(), "program", &tools).is_err());
     assert_eq!(held(&nowhere, &tools), ["read"]);
+}
+
+/// Removes the records and lists, but not what waits.
+fn forget(directory: &Path) {
+    for file in fs::read_dir(directory.join(files::FORM)).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.to_string_lossy().into_owned();
+        if !name.ends_with(".pending.json") && !name.ends_with("lock") {
+            fs::remove_file(path).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_decision_without_a_record_keeps_the_rejections_among_what_waits() {
+    for is_start in [false, true] {
+        let directory = tempfile::tempdir().unwrap();
+        let pins = || {
+            let pins = pins(directory.path(), Trust::Report);
+            pins.load([key()].iter());
+            pins
+        };
+        let changing = pins();
+        note(&changing, &key(), &listed(&[("read", "a"), ("list", "a")]));
+        let tools = listed(&[("read", "b"), ("list", "b")]);
+        note(&changing, &key(), &tools);
+        let mut seen = changing.pending(&key().server);
+        let mut list = seen.clone();
+        list.tools.remove("read");
+        seen.tools.remove("list");
+        changing.decide(&key(), &seen, false).unwrap();
+        forget(directory.path());
+        let deciding = pins();
+        match is_start {
+            true => deciding.approve_start(&key()).unwrap(),
+            false => drop(approve(&deciding, &key(), &list)),
+        }
+        assert_eq!(held(&deciding, &tools), ["read"]);
+        let listing = pins();
+        note(&listing, &key(), &tools);
+        assert_eq!(held(&listing, &tools), ["read"]);
+        // Its loss before the next list counts as one.
+        fs::remove_file(record_of(directory.path(), "notes")).unwrap();
+        let losing = pins();
+        assert!(losing.fault(&key().server).is_some());
+        assert_eq!(held(&losing, &tools), ["read", "list"]);
+    }
+}
+
+#[test]
+fn a_file_that_is_set_aside_replaces_no_earlier_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let pins = pins(directory.path(), Trust::Report);
+    note(&pins, &key(), &listed(&[("read", "a")]));
+    let record = record_of(directory.path(), "notes");
+    for text in ["{", "["] {
+        fs::write(&record, text).unwrap();
+        pins.renew(&key(), "program").unwrap();
+    }
+    let aside = |end: &str| fs::read_to_string(format!("{}{end}", record.display())).unwrap();
+    assert_eq!([aside(".damaged"), aside(".damaged.2")], ["{", "["]);
+}
+
+#[test]
+fn a_decision_about_nothing_does_not_end_a_loss() {
+    let directory = tempfile::tempdir().unwrap();
+    let pins = pins(directory.path(), Trust::Report);
+    note(&pins, &key(), &listed(&[("read", "a")]));
+    fs::write(record_of(directory.path(), "notes"), "{").unwrap();
+    pins.renew(&key(), "program").unwrap();
+    note(&pins, &key(), &listed(&[]));
+    pins.decide(&key(), &Pending::default(), true).unwrap();
+    let tools = listed(&[("read", "a")]);
+    note(&pins, &key(), &tools);
+    assert_eq!(held(&pins, &tools), ["read"]);
 }

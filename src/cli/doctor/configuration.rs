@@ -8,7 +8,9 @@ use super::Examination;
 use super::finding::Finding;
 use super::kinds;
 use crate::clients::{RunState, Summary, literal_secrets};
-use crate::config::{Config, ConfigWarning, EntryError, Error, SecretFault, older_config_file};
+use crate::config::{
+    Config, ConfigWarning, EntryError, Error, SecretFault, any_program, older_config_file,
+};
 
 /// Reads the configuration and reports its faults. `None` if it cannot be used.
 pub(super) fn examine(
@@ -78,17 +80,37 @@ pub(super) fn examine(
             masked(format!("{path}:{fault}")),
         ));
     }
+    let any = any_program();
+    let is_unknown = |name| {
+        let server = config.servers.get(name);
+        server.is_some_and(|server| server.transport.programs().contains(&any))
+    };
     let raised = config.raised_trust.iter();
     for (name, by) in raised.filter(|(name, _)| only.is_none_or(|only| only == name.as_str())) {
         let trust = config
             .servers
             .get(name)
             .map_or("", |entry| entry.trust.text());
+        let cause = match is_unknown(name) {
+            true => format!("it may start the program of `{by}`"),
+            false => format!("`{by}` is the same program or URL"),
+        };
         examination.add(Finding::new(
             &kinds::SERVER_TRUST_SHARED,
             name.to_string(),
-            format!("its `trust` is \"{trust}\", because `{by}` is the same program or URL"),
+            format!("its `trust` is \"{trust}\", because {cause}"),
         ));
+    }
+    for name in config.servers.keys() {
+        let is_meant = only.is_none_or(|only| only == name.as_str());
+        if is_meant && is_unknown(name) {
+            let what = "it cannot be told from its entry which program it starts";
+            examination.add(Finding::new(
+                &kinds::SERVER_PROGRAM_UNKNOWN,
+                name.to_string(),
+                what,
+            ));
+        }
     }
     if only.is_none() {
         let literals = literal_secrets(&machine.paths.config_file);

@@ -153,6 +153,9 @@ kinds! {
     SERVER_TRUST_SHARED: Note "server-trust-shared", "a server's `trust` is stricter than its entry says",
         why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name does not avoid it.",
         advice "Write the same `trust` in both entries, or a less strict one in the other entry if that was a mistake.";
+    SERVER_PROGRAM_UNKNOWN: Note "server-program-unknown", "which program a server starts is not known",
+        why "A shell makes the name of the program, or the line is too long to be read. For what is held back it counts as the program of every other server: it has the strictest `trust`, and what was rejected elsewhere is rejected here. Rules of clients for the same program do not reach it.",
+        advice "Write the program into the entry, as in `\"command\": \"npx\"`, and give the server rules of its own.";
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
         why "The tool is held back, because the override may hide or set an argument to protect something. An override of a tool that the server does not have protects nothing.",
         advice "Correct `tools.override` in the server's entry; `mcpzip describe` shows a tool's definition once the override is out.";
@@ -333,8 +336,8 @@ kinds! {
     RUN_INTERRUPTED: Warning "run-interrupted", "a run was interrupted",
         why "It may have changed some of its files and not the others: each is the old one or the new one.",
         advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
-    RUN_DAMAGED: Warning "run-damaged", "the record of a run cannot be read",
-        why "`mcpzip undo` cannot revert the run. The files next to the record are kept.",
+    RUN_DAMAGED: Warning "run-damaged", "the record of a run, or a file that was kept with it, is damaged or gone",
+        why "`mcpzip undo` cannot revert the run, or only the values that it changed. It changes nothing before it knows that it can restore each file.",
         advice "Follow the message: put back by hand what you want to have back, then remove the directory of the run. Other runs can be undone.";
     CLIENT_TWICE: Warning "client-twice", "a client has mcpzip twice",
         why "The agent gets the same three tools twice, and every server is started twice.",

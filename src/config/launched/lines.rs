@@ -1,5 +1,7 @@
 //! The commands in the text that a shell runs.
 
+use super::directories;
+
 /// The words that may stand before a command.
 const KEYWORDS: &[&str] = &[
     "!", "if", "then", "else", "elif", "do", "while", "until", "@",
@@ -18,8 +20,39 @@ const PREPARING: &[&str] = &[
     "use", "activate", "login",
 ];
 
-/// The commands of a line, each as its words: without variables before them, redirections and what only prepares.
+/// A word that stands for what is not known from the text.
+pub(super) const UNKNOWN: &str = "$";
+
+/// Whether a shell makes a part of this word: from a variable, another command or braces.
+pub(super) fn is_made(word: &str) -> bool {
+    word.contains(['$', '`']) || word.contains('{') && word.contains([',', '}'])
+}
+
+/// Whether a shell puts words that it was started with in the place of this one.
+pub(super) fn is_given(word: &str) -> bool {
+    let name = word.strip_prefix('$').map(|it| it.trim_matches(['{', '}']));
+    name.is_some_and(|name| {
+        let is_number = !name.is_empty() && name.bytes().all(|c| c.is_ascii_digit());
+        is_number || ["@", "*"].contains(&name)
+    })
+}
+
+/// The commands of a line, each as its words: without variables before them, redirections and what only prepares. On Windows, a backslash
+/// stands in paths.
 pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
+    let mut all = read(line, true);
+    if line.contains('\\') {
+        all.extend(read(line, false));
+    }
+    all
+}
+
+/// The words of a line.
+pub(super) fn words(line: &str) -> impl Iterator<Item = String> {
+    read(line, false).into_iter().flatten()
+}
+
+fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let (mut word, mut quote): (Option<String>, _) = (None, None);
     // The word after `>` is a file.
@@ -36,11 +69,28 @@ pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
     while let Some(c) = chars.next() {
         match (quote, c) {
             (Some(open), c) if c == open => quote = None,
+            (None | Some('"'), '\\') if chars.next_if_eq(&'\n').is_some() => {}
+            (None, '\\') if has_escapes => word.get_or_insert_default().extend(chars.next()),
             (None | Some('"'), '\\') => {
                 let escaped = chars.next_if(|c| "\"'\\$`|&;<>(){}#*? \t\n".contains(*c));
                 let word = word.get_or_insert_default();
                 word.push(escaped.unwrap_or('\\'));
             }
+            // The output of a command is not known.
+            (None | Some('"'), '`') => {
+                word.get_or_insert_default().push_str(UNKNOWN);
+                while chars.next().is_some_and(|c| c != '`') {}
+            }
+            (None | Some('"'), '$') if chars.next_if_eq(&'(').is_some() => {
+                word.get_or_insert_default().push_str(UNKNOWN);
+                let mut depth = 1;
+                while depth > 0
+                    && let Some(c) = chars.next()
+                {
+                    depth += i32::from(c == '(') - i32::from(c == ')');
+                }
+            }
+            (None, '$') if chars.peek().is_some_and(|c| "'\"".contains(*c)) => {}
             (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
@@ -53,8 +103,17 @@ pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
                 is_file = true;
             }
             (None, '#') if word.is_none() => while chars.next_if(|c| *c != '\n').is_some() {},
+            // A function may start anything.
+            (None, '(') if word.is_some() && chars.next_if_eq(&')').is_some() => {
+                word = None;
+                all.push(vec![UNKNOWN.to_owned()]);
+                all.push(Vec::new());
+            }
             (None, '{' | '}') if word.is_some() => word.get_or_insert_default().push(c),
-            (None, ';' | '|' | '&' | '\n' | '(' | ')' | '`' | '{' | '}') => {
+            (None, '{') if chars.peek().is_some_and(|c| !c.is_whitespace()) => {
+                word.get_or_insert_default().push(c);
+            }
+            (None, ';' | '|' | '&' | '\n' | '(' | ')' | '{' | '}') => {
                 end(&mut word, &mut is_file, &mut all);
                 is_file = false;
                 all.push(Vec::new());
@@ -64,19 +123,23 @@ pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
         }
     }
     end(&mut word, &mut is_file, &mut all);
-    let all = all.into_iter().map(|words| {
-        let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
-        words.into_iter().skip_while(is_before).collect::<Vec<_>>()
-    });
     let is_in =
         |list: &[&str], word: Option<&String>| word.is_some_and(|it| list.contains(&it.as_str()));
-    let mut all: Vec<Vec<String>> = all
-        .filter(|words| !words.is_empty() && !is_in(ASIDE, words.first()))
-        .collect();
-    let last = all.pop();
-    all.retain(|words| !is_in(PREPARING, words.get(1)));
-    all.extend(last);
-    all
+    let mut directory: Option<String> = None;
+    let mut found = Vec::new();
+    for words in all {
+        let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
+        let words: Vec<String> = words.into_iter().skip_while(is_before).collect();
+        if is_in(&["cd", "pushd"], words.first()) {
+            directory = words.into_iter().nth(1);
+        } else if !words.is_empty() && !is_in(ASIDE, words.first()) {
+            found.push(directories::within(words, directory.as_deref()));
+        }
+    }
+    let last = found.pop();
+    found.retain(|words| !is_in(PREPARING, words.get(1)));
+    found.extend(last);
+    found
 }
 
 /// Whether a word gives a variable its value.

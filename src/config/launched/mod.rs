@@ -1,8 +1,10 @@
 //! The packages, images and programs that a command line starts, by any runner and behind other programs.
 //!
 //! The answer is a set: an option that is not known may have a value or none, and a program that is not known may start the one
-//! after it. Two entries that may start the same are the same for all that withholds. Only [`package`] and [`way`] are certain.
+//! after it. Two entries that may start the same are the same for all that withholds. Only [`package`] and [`way`] are certain. Where a
+//! shell makes the name of a program, or a line is longer than is read, [`Kind::Any`] is among the programs: it may be each one.
 
+mod directories;
 mod lines;
 mod options;
 mod runners;
@@ -13,6 +15,7 @@ mod wrappers;
 
 use std::collections::BTreeSet;
 
+use lines::is_made;
 pub(crate) use runners::arguments_of;
 pub(super) use runners::{Package, package};
 pub(super) use spelling::addresses;
@@ -30,6 +33,8 @@ pub(super) enum Kind {
     Plain,
     /// A server at a URL, behind a program that connects to it.
     Url,
+    /// It is not known what is started.
+    Any,
 }
 
 /// A program that a command line may start. Versions of packages and plain flags do not count.
@@ -64,6 +69,7 @@ impl Kind {
             Self::Image => "image",
             Self::Plain => "stdio",
             Self::Url => "url",
+            Self::Any => "any",
         }
     }
 }
@@ -73,6 +79,15 @@ impl Program {
     pub(super) fn texts(&self) -> impl Iterator<Item = &str> {
         let head = [self.kind.word(), &self.name];
         head.into_iter().chain(self.args.iter().map(String::as_str))
+    }
+
+    /// The program that is not known.
+    pub(super) fn any() -> Self {
+        Self {
+            kind: Kind::Any,
+            name: String::new(),
+            args: Vec::new(),
+        }
     }
 
     /// The programs at a URL.
@@ -95,6 +110,16 @@ pub(super) fn programs(command: &str, args: &[String]) -> BTreeSet<Program> {
     reader.read(&line, 0);
     reader.search(&line, 1);
     reader.found
+}
+
+/// The programs of a command line that are found in a directory; none if they do not depend on it.
+pub(super) fn programs_in(directory: &str, command: &str, args: &[String]) -> BTreeSet<Program> {
+    let line = [vec![command.to_owned()], args.to_vec()].concat();
+    let there = directories::within(line.clone(), Some(directory));
+    match there == line {
+        true => BTreeSet::new(),
+        false => programs(&there[0], &there[1..]),
+    }
 }
 
 /// See [`Way`].
@@ -136,16 +161,32 @@ impl Reader {
         let Some((command, args)) = line.split_first() else {
             return;
         };
-        let is_new = depth < DEEPEST && self.seen.len() < MOST && self.seen.insert(line.to_vec());
-        if !is_new {
+        if self.seen.contains(line) {
             return;
+        }
+        if depth >= DEEPEST || self.seen.len() >= MOST {
+            self.found.insert(Program::any());
+            return;
+        }
+        self.seen.insert(line.to_vec());
+        let file = command.rsplit('/').next().unwrap_or(command);
+        if is_made(file) {
+            self.found.insert(Program::any());
         }
         let is_package = may_install(command, args);
         let name = bare(command);
         for name in [&program_name(command).to_lowercase(), &name] {
             self.add(Kind::Plain, name, args, is_package);
+            // As the same after `cd` into its directory.
+            if let Some(directory) = directories::of_path(command) {
+                let args = [args.to_vec(), vec![directory.to_owned()]].concat();
+                self.add(Kind::Plain, name, &args, is_package);
+            }
         }
         for package in runners::packages(&name, args) {
+            if is_made(package.spec) {
+                self.found.insert(Program::any());
+            }
             for name in names(package.kind, package.spec) {
                 self.add(
                     package.kind,
@@ -161,7 +202,8 @@ impl Reader {
         if CONNECTING.contains(&name.as_str()) {
             self.add_address(args);
         }
-        for inner in wrappers::inner(&name, args) {
+        let elsewhere = runners::elsewhere(&name, args).into_iter();
+        for inner in wrappers::inner(&name, args).into_iter().chain(elsewhere) {
             self.read(&inner, depth + 1);
             self.search(&inner, depth + 1);
         }
@@ -176,10 +218,13 @@ impl Reader {
             }
             let value = word.split_once('=').filter(|_| word.starts_with('-'));
             let text = value.map_or(word.as_str(), |(_, value)| value);
-            let is_text = text.contains(char::is_whitespace) && depth < DEEPEST;
-            if is_text && self.texts.insert(text.to_owned()) {
+            let is_text = text.contains(char::is_whitespace);
+            if is_text && depth < DEEPEST && self.texts.insert(text.to_owned()) {
                 for line in lines::commands(text) {
-                    self.search(&line, depth + 1);
+                    // A shell puts its words there, which `wrappers` does.
+                    if !line.iter().any(|word| lines::is_given(word)) {
+                        self.search(&line, depth + 1);
+                    }
                 }
             }
         }

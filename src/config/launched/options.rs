@@ -23,6 +23,8 @@ pub(super) struct Reading<'a> {
     pub(super) named: Vec<&'a str>,
     /// Whether one of them is not known.
     pub(super) is_unsure: bool,
+    /// Whether there are too many ways to read them: this stands for the others.
+    pub(super) is_cut: bool,
 }
 
 /// The place of an option's value.
@@ -46,7 +48,16 @@ impl Options {
         let (mut done, mut open) = (Vec::new(), vec![Reading::default()]);
         let mut seen = BTreeSet::new();
         while let Some(mut reading) = open.pop() {
-            if seen.len() > MOST || !seen.insert((reading.at, reading.named.clone())) {
+            if seen.len() > MOST {
+                let (is_cut, is_unsure) = (true, true);
+                done.push(Reading {
+                    is_cut,
+                    is_unsure,
+                    ..Reading::default()
+                });
+                break;
+            }
+            if !seen.insert((reading.at, reading.named.clone())) {
                 continue;
             }
             let word = match words.get(reading.at).map(String::as_str) {

@@ -1,6 +1,7 @@
 //! The packages and images that runners start: `npx`, `uvx`, `docker run` and others.
 
 use super::Kind;
+use super::lines::UNKNOWN;
 use super::options::{Options, Reading};
 use super::spelling::{bare, names};
 use crate::config::runner::without_cmd;
@@ -173,6 +174,9 @@ pub(super) fn packages<'a>(name: &str, args: &'a [String]) -> Vec<Package<'a>> {
         if specs.is_empty() {
             specs.extend(first);
         }
+        if reading.is_cut {
+            specs = vec![UNKNOWN];
+        }
         all.extend(specs.into_iter().map(|spec| Package {
             kind,
             spec,
@@ -195,7 +199,7 @@ fn readings<'a>(name: &str, args: &'a [String]) -> Vec<(Kind, Reading<'a>)> {
     let options = options_of(*kind);
     for before in options.readings(args) {
         for start in *starts {
-            if start.is_empty() {
+            if start.is_empty() || before.is_cut {
                 all.push((*kind, before.clone()));
                 continue;
             }
@@ -209,10 +213,42 @@ fn readings<'a>(name: &str, args: &'a [String]) -> Vec<(Kind, Reading<'a>)> {
                     options: [before.options.clone(), after.options].concat(),
                     named: [before.named.clone(), after.named].concat(),
                     is_unsure: before.is_unsure || after.is_unsure,
+                    is_cut: after.is_cut,
                 };
                 (*kind, reading)
             }));
         }
+    }
+    all
+}
+
+/// The command lines that a runner starts in another place than usual: the entrypoint of a container, a program that is there, or a runner
+/// by the path of its script.
+pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for (kind, reading) in readings(name, args) {
+        let entrypoint = reading.options.iter().find(|(it, _)| *it == "--entrypoint");
+        if let (Kind::Image, Some((_, Some(program)))) = (kind, entrypoint) {
+            let after = args.get(reading.at + 1..).unwrap_or_default();
+            all.push([vec![(*program).to_owned()], after.to_vec()].concat());
+        }
+    }
+    let is_there = match (name, args.first().map(String::as_str)) {
+        ("pnpm" | "yarn", Some("exec")) | ("bun", Some("run")) => Some(1),
+        ("bun", Some(word)) if !word.starts_with('-') && word != "x" => Some(0),
+        _ => None,
+    };
+    if let Some(at) = is_there {
+        all.push([vec!["npx".to_owned()], args[at..].to_vec()].concat());
+    }
+    let script = args.first().map(|word| bare(word));
+    let runner = match (name, script.as_deref()) {
+        ("node", Some("npx-cli.js")) => Some("npx"),
+        ("node", Some("npm-cli.js")) => Some("npm"),
+        _ => None,
+    };
+    if let Some(runner) = runner {
+        all.push([vec![runner.to_owned()], args[1..].to_vec()].concat());
     }
     all
 }

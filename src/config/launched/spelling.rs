@@ -26,6 +26,7 @@ pub(super) fn bare(word: &str) -> String {
 /// The name of a package without a version, a tag, extras or the address of a repository: as it is spelled, and in the spelling
 /// of all that mean the same, which comes last.
 pub(super) fn names(kind: Kind, spec: &str) -> [String; 2] {
+    let spec = spec.trim();
     let spelled = unversioned(kind, spec);
     let usual = match kind {
         Kind::Pypi if !spelled.starts_with(['.', '/']) => {

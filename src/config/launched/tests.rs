@@ -85,6 +85,17 @@ fn one_package_is_one_program_in_every_form() {
                 "unheard-of --for 1 npx pkg /x",
                 "unheard-of --line npx~pkg~/x",
                 "fish --command=npx~pkg~/x",
+                "sh -c npx~\\\n~~-y~pkg~/x",
+                "sh -c np\\x~-y~pkg~/x",
+                "bash -c $'npx'~-y~pkg~/x",
+                "sh -c \"$0\"~-y~pkg~/x npx",
+                "sh -c npx~-y~$1~/x sh pkg",
+                "docker run --entrypoint npx node -y pkg /x",
+                "node /usr/lib/npm/bin/npx-cli.js -y pkg /x",
+                "node /usr/lib/npm/bin/npm-cli.js exec pkg /x",
+                "pnpm exec pkg /x",
+                "bun run pkg /x",
+                "npx -y pkg~ /x",
             ][..],
         ),
         (
@@ -153,6 +164,10 @@ fn one_package_is_one_program_in_every_form() {
         ("python3 s.py", &["python s.py", "/usr/bin/python3.12 s.py"]),
         ("node s.js", &["nodejs s.js"]),
         (
+            "sh -c cd~/a~&&~./run.sh~x",
+            &["/a/run.sh x", "sh -c cd~/a/;exec~./run.sh~x"],
+        ),
+        (
             "https://a.example/mcp",
             &[
                 "https://user:pw@a.example/mcp",
@@ -192,6 +207,15 @@ fn other_programs_are_others() {
         ("docker run x/y a", "docker run x/y b"),
         ("sh -c cd~/x~&&~a-mcp", "sh -c cd~/x~&&~b-mcp"),
         ("sh -c npm~install~&&~a-mcp", "sh -c npm~install~&&~b-mcp"),
+        (
+            "sh -c cd~/srv/mail~&&~npm~start",
+            "sh -c cd~/srv/notes~&&~npm~start",
+        ),
+        ("bash -c cd~~/a~&&~./run.sh", "bash -c cd~~/b~&&~./run.sh"),
+        (
+            "poetry -C /a run python -m server",
+            "poetry -C /b run python -m server",
+        ),
         ("env A=1 a-mcp", "env A=1 b-mcp"),
         ("sudo -u me a-mcp", "sudo -u me b-mcp"),
         ("node a.js -- serve", "node b.js -- serve"),
@@ -202,6 +226,45 @@ fn other_programs_are_others() {
         ("https://a.example/mcp", "https://b.example/mcp"),
     ] {
         assert!(!may_be_same(one, other), "{one}, {other}");
+    }
+}
+
+#[test]
+fn what_a_shell_makes_or_is_not_read_may_be_any_program() {
+    let many = |word: &str| (0..60).map(|at| format!("{word}{at}")).collect::<Vec<_>>();
+    let long = format!("sh -c {};~npx~-y~pkg", many("type~t").join(";~"));
+    let options = (0..210).map(|at| format!("--z{at}")).collect::<Vec<_>>();
+    let options = format!("pnpm dlx {} pkg", options.join(" "));
+    let deep = format!("{} npx -y pkg", ["nice"; 12].join(" "));
+    let is_any = |line: &str| {
+        let (command, args) = words(line);
+        programs_of(&command, &args).contains(&crate::config::any_program())
+    };
+    for line in [
+        "sh -c $(which~npx)~-y~pkg",
+        "sh -c \"$(which~npx)\"~-y~pkg",
+        "sh -c `which~npx`~-y~pkg",
+        "sh -c n=npx;~$n~-y~pkg",
+        "sh -c P=pkg;~npx~-y~$P",
+        "sh -c f(){~python3~\"$@\";~};~f~s.py",
+        "bash -c {npx,-y,pkg}",
+        "bash -c npx~{-y,pkg}",
+        "docker run $IMAGE",
+        &long,
+        &options,
+        &deep,
+    ] {
+        assert!(is_any(line), "{line}");
+    }
+    for line in [
+        "npx -y pkg $HOME",
+        "sh -c cd~\"$(dirname~\"$0\")\"~&&~exec~npx~-y~pkg~\"$X\"",
+        "sh -c T=$(cat~f)~exec~npx~pkg",
+        "sh -c \"$HOME/bin/pkg\"~x",
+        "sh -c exec~npx~\"$@\" sh pkg",
+        "echo costs~$5~and~$(more)",
+    ] {
+        assert!(!is_any(line), "{line}");
     }
 }
 

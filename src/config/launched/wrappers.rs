@@ -1,6 +1,7 @@
 //! Programs that start another one: `env`, `timeout`, `sudo`, shells and others.
 
-use super::lines::{commands, is_variable};
+use super::directories;
+use super::lines::{UNKNOWN, commands, is_variable, words};
 use super::options::Options;
 use super::runners::{called, is_runner};
 
@@ -113,15 +114,20 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             .collect();
     }
     if LAUNCHERS.contains(&name) {
+        let directory = directories::given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
-            return vec![args[at + 1..].to_vec()];
+            return vec![directories::within(args[at + 1..].to_vec(), directory)];
         }
         let is_verb = |arg: &String| ["run", "exec", "x"].contains(&arg.as_str());
-        return after(
-            &args[usize::from(args.first().is_some_and(is_verb))..],
-            "",
-            0,
-        );
+        // Its own options may come first.
+        let at = match directory {
+            Some(_) => args.iter().position(is_verb).map_or(0, |at| at + 1),
+            None => usize::from(args.first().is_some_and(is_verb)),
+        };
+        let lines = after(&args[at..], "", 0).into_iter();
+        return lines
+            .map(|words| directories::within(words, directory))
+            .collect();
     }
     let mut known = WRAPPERS.iter();
     let known = known.find(|(names, ..)| names.split(' ').any(|known| known == name));
@@ -134,6 +140,9 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
 fn after(args: &[String], valued: &'static str, operands: usize) -> Vec<Vec<String>> {
     let readings = options(valued).readings(args).into_iter();
     let lines = readings.map(|reading| {
+        if reading.is_cut {
+            return vec![UNKNOWN.to_owned()];
+        }
         let words = args[reading.at.min(args.len())..].iter();
         let words = words.skip_while(|word| is_variable(word)).skip(operands);
         words.cloned().collect()
@@ -184,6 +193,14 @@ fn of_line(name: &str, words: &[String]) -> Vec<Vec<String>> {
     }
     let mut all = commands(text);
     for words in &mut all {
+        // Those that stand for one of the others.
+        for word in words.iter_mut() {
+            let number = word.strip_prefix('$').map(|it| it.trim_matches(['{', '}']));
+            let number = number.and_then(|it| it.parse::<usize>().ok());
+            if let Some(given) = number.and_then(|number| others.get(number)) {
+                word.clone_from(given);
+            }
+        }
         let (at, given) = match words
             .iter()
             .position(|word| ["$@", "$*", "${@}"].contains(&word.as_str()))
@@ -211,8 +228,7 @@ fn split(args: &[String]) -> Option<Vec<String>> {
         "" => (args.get(at + 1)?.as_str(), &args[at + 2..]),
         joined => (joined, &args[at + 1..]),
     };
-    let words = commands(text).into_iter().flatten();
-    Some(words.chain(rest.to_vec()).collect())
+    Some(words(text).chain(rest.to_vec()).collect())
 }
 
 /// The command line in this one, if that only sets variables or is a shell that only starts it. The variables go to `env`.

@@ -71,8 +71,11 @@ impl Inventory {
     /// Everything that keeps the records of a server from being used, each with its file.
     #[must_use]
     pub(crate) fn record_faults(&self, server: &ServerName) -> Vec<String> {
-        let key = self.key(server);
-        key.map(|(key, _)| self.pins.faults(&key))
+        let config = self.callers.unscoped().config();
+        let program = config.servers.get(server);
+        let program = program.map(|entry| entry.transport.program());
+        let key = self.key(server).zip(program);
+        key.map(|((key, _), program)| self.pins.faults(&key, &program))
             .unwrap_or_default()
     }
 

@@ -233,3 +233,30 @@ fn a_run_whose_record_is_damaged_is_named_and_others_are_undone() {
         assert!(refused.stderr.contains("nothing to undo"), "{refused}");
     }
 }
+
+#[cfg(unix)]
+#[test]
+fn a_configuration_behind_a_link_that_leads_nowhere_is_named_and_not_made() {
+    let machine = Machine::new();
+    machine.put(user_file("cursor"), PLAIN);
+    let target = machine.home("dotfiles/mcpzip/config.json");
+    let config = machine.setup().config_path();
+    std::os::unix::fs::symlink(&target, &config).unwrap();
+    for arguments in [
+        &["migrate", "--yes"][..],
+        &["connect", "cursor"],
+        &["add", "y", "--no-check", "--", "y-mcp"],
+        &["servers"],
+        &["doctor"],
+    ] {
+        let told = machine.run(arguments);
+        let all = format!("{}{}", told.stdout, told.stderr);
+        let all = all.replace(|c: char| c.is_whitespace(), " ");
+        assert!(
+            all.contains("is a link to") && all.contains("remove the link"),
+            "{told}"
+        );
+        assert!(!machine.home("dotfiles").exists(), "{told}");
+        assert!(config.is_symlink());
+    }
+}

@@ -11,6 +11,7 @@ mod edited;
 mod good;
 mod guards;
 mod hidden_rules;
+mod kept_files;
 mod known_projects;
 mod later;
 mod later_runs;

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use super::denied::Denied;
 use super::restrictions::{is_disabled, restrictions};
-use crate::config::{Config, Document, Transport, addresses_of, programs_of};
+use crate::config::{Config, Document, Transport, addresses_of, any_program, programs_of};
 
 /// Programs that run other programs, without their file extension.
 const RUNNERS: &[&str] = &[
@@ -138,6 +138,7 @@ pub(super) fn refusal(
     let cause = match () {
         () if has_variable(entry) => "variables",
         () if runs_text(entry) => "a shell or a program's text",
+        () if programs(entry).contains(&any_program()) => "a program that is not known",
         () => return None,
     };
     let server = first.clone();

@@ -1,0 +1,54 @@
+//! The errors of the journal.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Files that were not changed, or not restored.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum JournalError {
+    /// Another program wrote a file after it was read; nothing was changed.
+    #[error("another program has changed `{path}` in the meantime; nothing was done, try again")]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file cannot be read or written; the changes before it were undone.
+    #[error("`{path}` cannot be read or written: {source}")]
+    Disk {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// There is no run with this name.
+    #[error("there is no run `{id}`; `mcpzip undo --list` shows all")]
+    Unknown {
+        /// The requested name.
+        id: String,
+    },
+    /// There is no run left to undo.
+    #[error("there is nothing to undo")]
+    Nothing,
+    /// The files of a run are damaged; nothing was changed.
+    #[error(
+        "the run {id} cannot be undone, and nothing was changed: {problem}. In {} are {kept}; `.before` is a file as it was before the run. \
+         Put back by hand what you want to have back, and remove that directory: then the run is forgotten. `mcpzip undo --list` shows the \
+         other runs, which `mcpzip undo RUN` reverts",
+        directory.display()
+    )]
+    Damaged {
+        /// The run.
+        id: String,
+        /// Its directory.
+        directory: PathBuf,
+        /// The fault.
+        problem: String,
+        /// The files that there are.
+        kept: String,
+    },
+}
+
+pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> JournalError {
+    let path = path.to_owned();
+    |source| JournalError::Disk { path, source }
+}

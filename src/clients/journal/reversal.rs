@@ -1,0 +1,378 @@
+//! The files as an undo leaves them. All are known before the first one is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::error::{JournalError, disk};
+use super::record::{FileRecord, Record, RunState, Runs, StepRecord, is_same, text_of};
+use crate::clients::diff;
+use crate::clients::edit::Step;
+use crate::clients::listed::FILE_LIMIT;
+use crate::clients::servers::SERVERS;
+use crate::clients::{Node, Syntax, Text, references};
+use crate::config::secrets_file;
+use crate::files::read_regular;
+
+/// The values of a file that an undo changes, by their paths.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Effect {
+    /// Values that the run removed.
+    pub restored: Vec<String>,
+    /// Values that it added.
+    pub removed: Vec<String>,
+    /// Values that it replaced.
+    pub changed: Vec<String>,
+}
+
+/// The result of an undo for one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Restored {
+    /// It is restored to the byte.
+    Whole,
+    /// It did not exist before, and is removed.
+    Removed,
+    /// It had its previous content already.
+    Untouched,
+    /// It was edited since; only our changes were undone.
+    Part,
+    /// Its copy is damaged or gone, so only our changes were undone.
+    Values,
+    /// It was edited since, and these values are no longer ours; all others were restored.
+    Kept(Vec<String>),
+    /// These values are kept, because a later run relies on them, or, if edited since, are no longer ours; all others were restored.
+    Relied(Vec<String>),
+    /// Nothing is undone, because what was kept elsewhere refers to these values.
+    Needed(Vec<String>),
+    /// These values of earlier runs, which were undone, are undone as well, because no run relies on them any more.
+    Released(Vec<String>),
+    /// It was deleted since, and is restored.
+    Back,
+}
+
+/// The files as an undo leaves them.
+#[derive(Debug, Default)]
+pub(super) struct Reversal {
+    /// The new contents, in the order in which they are written. `None` if it is removed.
+    pub(super) contents: Vec<(PathBuf, Option<String>)>,
+    pub(super) outcomes: Vec<(PathBuf, Restored, Effect)>,
+    /// The servers of mcpzip that runs have added, and that stay although all of them are undone.
+    pub(super) remaining: BTreeSet<String>,
+}
+
+impl Effect {
+    /// The effect of taking back these steps.
+    fn of<'s>(steps: impl Iterator<Item = &'s StepRecord>) -> Self {
+        let mut effect = Self::default();
+        for step in steps {
+            let list = match (&step.before, &step.after) {
+                (Some(_), None) => &mut effect.restored,
+                (None, _) => &mut effect.removed,
+                (Some(_), Some(_)) => &mut effect.changed,
+            };
+            list.push(step.path.join("."));
+        }
+        effect
+    }
+}
+
+impl Reversal {
+    /// Plans the undo of the run `id`.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or cannot be restored by what is kept.
+    pub(super) fn of(runs: &Runs, id: &str, record: &Record) -> Result<Self, JournalError> {
+        let others: Vec<(String, Record)> = runs
+            .ids()
+            .into_iter()
+            .filter(|other| other != id)
+            .filter_map(|other| runs.load(&other).ok().map(|record| (other, record)))
+            .collect();
+        let later = others.iter().filter(|(other, _)| other.as_str() > id);
+        let relied = later.flat_map(|(_, record)| record.relied()).collect();
+        let mut reversal = Self::default();
+        // Servers return to their clients before they are removed from `mcpzip`.
+        for file in record.files.iter().rev() {
+            let outcome = match reversal.needed(file) {
+                Some(names) => Restored::Needed(names),
+                None => reversal.restore(runs, id, file, &relied)?,
+            };
+            let ours = file.steps.iter().filter(|step| !file.holds(step, &relied));
+            let effect = Effect::of(ours);
+            reversal.outcomes.push((file.path.clone(), outcome, effect));
+        }
+        // A run whose record is damaged may rely on any server.
+        if others.len() + 1 == runs.ids().len() {
+            reversal.release(runs, record.relied(), &others);
+            reversal.remain(record, &others);
+        }
+        Ok(reversal)
+    }
+
+    fn restore(
+        &mut self,
+        runs: &Runs,
+        id: &str,
+        file: &FileRecord,
+        relied: &BTreeSet<String>,
+    ) -> Result<Restored, JournalError> {
+        let before = runs.before(id, file);
+        let after = text_of(&runs.of(id).join(&file.after)).ok();
+        let current = match read_regular(&file.path, FILE_LIMIT) {
+            Ok(bytes) => match String::from_utf8(bytes) {
+                Ok(text) => text,
+                // We wrote it as UTF-8, so another program changed it.
+                Err(_) => {
+                    return Ok(Restored::Kept(
+                        file.steps.iter().map(|step| step.path.join(".")).collect(),
+                    ));
+                }
+            },
+            // Otherwise servers that were moved from it would be in no file at all.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let before = before.map_err(|problem| {
+                    let path = file.path.display();
+                    runs.damaged(
+                        id,
+                        format!("{path} is not there, and {problem}, so it cannot be put back"),
+                    )
+                })?;
+                let Some(before) = before else {
+                    return Ok(Restored::Untouched);
+                };
+                self.set(&file.path, Some(before));
+                return Ok(Restored::Back);
+            }
+            Err(error) => return Err(disk(&file.path)(error)),
+        };
+        if before
+            .as_ref()
+            .is_ok_and(|it| it.as_ref() == Some(&current))
+        {
+            return Ok(Restored::Untouched);
+        }
+        let (held, ours): (Vec<&StepRecord>, Vec<_>) =
+            file.steps.iter().partition(|step| file.holds(step, relied));
+        if let Ok(before) = &before
+            && (after.as_ref() == Some(&current) || file.is_after(&current))
+            && held.is_empty()
+        {
+            self.set(&file.path, before.clone());
+            return Ok(match before {
+                Some(_) => Restored::Whole,
+                None => Restored::Removed,
+            });
+        }
+        let damaged =
+            |problem: String| runs.damaged(id, format!("its record is damaged: {problem}"));
+        let syntax = Syntax::named(&file.syntax)
+            .ok_or_else(|| damaged(format!("`{}` is not a syntax", file.syntax)))?;
+        let steps: Option<Vec<Step>> = ours.into_iter().map(StepRecord::read).collect();
+        let steps = steps.ok_or_else(|| damaged("a value is not JSON".to_owned()))?;
+        let is_lost = before.is_err();
+        // Without it, it is not known which keys were empty before, so none is removed for that.
+        let old = before.unwrap_or_else(|_| Some(current.clone()));
+        let is_made = old.is_none();
+        let (old, after) = (old.unwrap_or_default(), after.unwrap_or_default());
+        let (text, mut kept) = without(&old, &after, &current, syntax, &steps);
+        let text = text.filter(|text| *text != current);
+        let is_gone = is_made && held.is_empty() && text.as_deref().is_some_and(is_blank);
+        if let Some(text) = text {
+            self.set(&file.path, (!is_gone).then_some(text));
+        }
+        Ok(if !held.is_empty() {
+            kept.extend(held.iter().map(|step| step.path.join(".")));
+            Restored::Relied(kept)
+        } else if !kept.is_empty() {
+            Restored::Kept(kept)
+        } else if is_gone {
+            Restored::Removed
+        } else if is_lost {
+            Restored::Values
+        } else {
+            Restored::Part
+        })
+    }
+
+    /// Takes back the changes of the servers `relied` of mcpzip by earlier runs, whose undo has kept them for a later one, if no run relies on
+    /// them any more.
+    fn release(&mut self, runs: &Runs, relied: Vec<String>, others: &[(String, Record)]) {
+        let mut free: BTreeSet<String> = relied.into_iter().collect();
+        for (_, record) in others {
+            let needed = record.relied();
+            free.retain(|name| !needed.contains(name));
+        }
+        let undone = others.iter().rev();
+        let undone = undone.filter(|(_, record)| record.state == RunState::Undone);
+        let files = undone.flat_map(|(id, record)| record.files.iter().map(move |it| (id, it)));
+        let mut configs = BTreeMap::new();
+        for (id, file) in files {
+            let held = file.steps.iter().filter(|step| file.holds(step, &free));
+            let steps: Option<Vec<Step>> = held.map(StepRecord::read).collect();
+            let (Some(steps), Some(syntax)) = (steps, Syntax::named(&file.syntax)) else {
+                continue;
+            };
+            let Some(current) = self.text(&file.path).filter(|_| !steps.is_empty()) else {
+                continue;
+            };
+            let is_made = file.before.is_none();
+            let before = runs.before(id, file);
+            let before = before.unwrap_or_else(|_| Some(current.clone()));
+            let after = text_of(&runs.of(id).join(&file.after)).unwrap_or_default();
+            let before = before.unwrap_or_default();
+            let (text, _) = without(&before, &after, &current, syntax, &steps);
+            if let Some(text) = text.filter(|text| *text != current) {
+                // A file that a run made goes with the last of it.
+                let is_gone = is_made && is_blank(&text);
+                self.set(&file.path, (!is_gone).then_some(text));
+                configs.entry(&file.path).or_insert((syntax, current));
+            }
+        }
+        for (path, (syntax, was)) in configs {
+            let [was, is] = [was, self.text(path).unwrap_or_default()].map(|text| {
+                let parsed = Text::parse(syntax, &text);
+                parsed.map_or(Node::Null, |text| text.node().clone())
+            });
+            let mut effect = Effect::default();
+            for name in &free {
+                let at = [SERVERS.to_owned(), name.clone()];
+                let list = match (was.at(&at), is.at(&at)) {
+                    (was, is) if is_same(was, is) => continue,
+                    (_, None) => &mut effect.removed,
+                    _ => &mut effect.changed,
+                };
+                list.push(at.join("."));
+            }
+            let names = effect.removed.iter().chain(&effect.changed).cloned();
+            let outcome = Restored::Released(names.collect());
+            self.outcomes.push((path.clone(), outcome, effect));
+        }
+    }
+
+    /// Finds the servers that no run needs.
+    fn remain(&mut self, record: &Record, others: &[(String, Record)]) {
+        if others.iter().any(|(_, it)| it.state != RunState::Undone) {
+            return;
+        }
+        let all = others.iter().map(|(_, record)| record).chain([record]);
+        for file in all.flat_map(|record| &record.files) {
+            let text = self.text(&file.path).unwrap_or_default();
+            let config = Syntax::named(&file.syntax).and_then(|it| Text::parse(it, &text).ok());
+            let is_there = |name: &&String| config.as_ref()?.node().get(SERVERS)?.get(name);
+            let added = file.added().filter(|name| is_there(name).is_some());
+            self.remaining.extend(added.cloned());
+        }
+    }
+
+    /// The secrets of a file that entries of an edited configuration refer to, which the undo keeps.
+    fn needed(&self, file: &FileRecord) -> Option<Vec<String>> {
+        let (config, ..) = self.outcomes.iter().find(|(path, outcome, _)| {
+            let is_kept = matches!(outcome, Restored::Kept(_) | Restored::Relied(_));
+            secrets_file(path) == file.path && is_kept
+        })?;
+        // A configuration that cannot be read refers to everything.
+        let used = self.text(config).map(|text| references::variables(&text));
+        let names = file.steps.iter().map(|step| step.path.join("."));
+        let needed: Vec<String> = names
+            .filter(|name| used.as_ref().is_none_or(|used| used.contains(name)))
+            .collect();
+        (!needed.is_empty()).then_some(needed)
+    }
+
+    /// A file as the undo leaves it so far.
+    fn text(&self, path: &Path) -> Option<String> {
+        match self.contents.iter().find(|(known, _)| known == path) {
+            Some((_, content)) => content.clone(),
+            None => fs::read_to_string(path).ok(),
+        }
+    }
+
+    fn set(&mut self, path: &Path, content: Option<String>) {
+        self.contents.retain(|(known, _)| known != path);
+        self.contents.push((path.to_owned(), content));
+    }
+}
+
+/// Whether a file has nothing in it.
+fn is_blank(text: &str) -> bool {
+    let rest: String = text.split_whitespace().collect();
+    rest.is_empty() || rest == "{}"
+}
+
+/// `current` without our steps, and the keys of the steps that cannot be undone. The text is `None` if none can be.
+fn without(
+    before: &str,
+    after: &str,
+    current: &str,
+    syntax: Syntax,
+    steps: &[Step],
+) -> (Option<String>, Vec<String>) {
+    let Ok(mut text) = Text::parse(syntax, current) else {
+        return (None, steps.iter().map(|step| step.path.join(".")).collect());
+    };
+    let old = Text::parse(syntax, before).map_or(Node::Null, |text| text.node().clone());
+    let mut wanted = text.node().clone();
+    let (mut ours, mut kept) = (Vec::new(), Vec::new());
+    for step in steps.iter().rev() {
+        let there = wanted.at(&step.path);
+        if is_same(there, step.before.as_ref()) {
+            continue;
+        }
+        let may = is_same(there, step.after.as_ref())
+            && match &step.before {
+                Some(value) => wanted.set(&step.path, value.clone()),
+                None => {
+                    wanted.remove(&step.path);
+                    while let Some(path) = left_empty(&wanted, &old, &step.path) {
+                        wanted.remove(&path);
+                    }
+                    true
+                }
+            };
+        if may {
+            ours.push(step);
+        } else {
+            kept.push(step.path.join("."));
+        }
+    }
+    if kept.is_empty()
+        && let Some(lines) = diff::reversed(before, after, current)
+        && Text::parse(syntax, &lines).is_ok_and(|made| made.node().is_same(&wanted))
+    {
+        return (Some(lines), kept);
+    }
+    for step in ours {
+        let done = match &step.before {
+            Some(value) => text.set(&step.path, value),
+            None => text.remove(&step.path).and_then(|()| {
+                while let Some(path) = left_empty(text.node(), &old, &step.path) {
+                    text.remove(&path)?;
+                }
+                Ok(())
+            }),
+        };
+        if done.is_err() {
+            kept.push(step.path.join("."));
+        }
+    }
+    (Some(text.text()), kept)
+}
+
+/// The deepest parent of `path` that is empty now and did not exist before.
+pub(in crate::clients) fn left_empty(
+    now: &Node,
+    before: &Node,
+    path: &[String],
+) -> Option<Vec<String>> {
+    let prefixes = (1..path.len()).rev().map(|length| &path[..length]);
+    let is_left = |prefix: &&[String]| {
+        before.at(prefix).is_none()
+            && now
+                .at(prefix)
+                .is_some_and(|node| node.is_same(&Node::Map(Vec::new())))
+    };
+    prefixes.into_iter().find(is_left).map(<[String]>::to_vec)
+}
