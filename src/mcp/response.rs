@@ -1,4 +1,4 @@
-//! Reads a response in one pass: it is checked, its result is found, and whoever asks sees the end of each string.
+//! Reads a response in one pass: it is checked, its result is found, and the caller sees the end of each string.
 //!
 //! A result may have many megabytes. A pass to check it and one for each word that decides what is done with it took most of the time that mcpzip
 //! added to it (`docs/performance.md`).
@@ -45,7 +45,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// What has been opened and not closed.
+/// A bracket that has been opened and not closed.
 #[derive(Clone, Copy)]
 enum Container {
     Object,
