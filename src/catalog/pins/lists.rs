@@ -110,7 +110,7 @@ impl Store<'_> {
         if !self.files.is_there(COMPLETE)?
             && let Ok(stems) = self.all_stems(None)
         {
-            self.mark_all(stems)?;
+            self.mark_all(&stems)?;
         }
         Ok(())
     }
@@ -127,7 +127,7 @@ impl Store<'_> {
     /// When a list could not be opened now, or cannot be made.
     pub(super) fn repair_lists(&self, program: &str, servers: &[ServerName]) -> io::Result<()> {
         if !self.files.is_there(COMPLETE)? {
-            self.mark_all(self.all_stems(Some(servers))?)?;
+            self.mark_all(&self.all_stems(Some(servers))?)?;
         }
         for list in lists_of(program) {
             match self.stems_in(&list) {
@@ -156,7 +156,7 @@ impl Store<'_> {
         }
     }
 
-    fn mark_all(&self, stems: BTreeSet<String>) -> io::Result<()> {
+    fn mark_all(&self, stems: &BTreeSet<String>) -> io::Result<()> {
         stems.iter().try_for_each(|stem| self.mark(stem))?;
         // It is on the disk when this returns, and so are those before it.
         self.files.write(COMPLETE, &())
