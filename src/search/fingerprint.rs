@@ -11,6 +11,9 @@ use crate::tool::{ServerName, ToolHash, ToolName};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fingerprint(String);
 
+/// The bytes that are hashed at once.
+const PART: usize = 4096;
+
 impl Fingerprint {
     /// Computes the fingerprint of these tools.
     pub fn of<'a>(
@@ -20,14 +23,21 @@ impl Fingerprint {
         // The catalog lists them in this order already.
         tools.sort_unstable();
         let mut digest = Sha256::new();
+        // Ten thousand tools would be fifty thousand small pieces.
+        let mut part = Vec::with_capacity(2 * PART);
         for (server, tool, hash) in tools {
-            digest.update(hash.as_bytes());
+            part.extend_from_slice(hash.as_bytes());
             for name in [server.as_str(), tool.as_str()] {
                 // The length separates the names, so that two names never read as two others.
-                digest.update((name.len() as u64).to_le_bytes());
-                digest.update(name);
+                part.extend_from_slice(&(name.len() as u64).to_le_bytes());
+                part.extend_from_slice(name.as_bytes());
+            }
+            if part.len() >= PART {
+                digest.update(&part);
+                part.clear();
             }
         }
+        digest.update(&part);
         Self(HEXLOWER.encode(&digest.finalize()[..16]))
     }
 
