@@ -12,6 +12,7 @@ use super::diagnostics::Exit;
 use super::migrate::{diff_lines, older_note};
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
+use super::remove::refusal_hint;
 use super::setup::warnings_about;
 use super::trial::Trial;
 use crate::clients::{BeforeChange, Journal, starts_mcpzip};
@@ -248,7 +249,14 @@ impl Addition<'_> {
             )));
         }
         let mut hints = self.hints;
-        hints.extend(kept_hint(name, &before.into_inner(), &self.entry, file));
+        let before = before.into_inner();
+        hints.extend(kept_hint(name, &before, &self.entry, file));
+        hints.extend(replaced_hint(&before, &self.entry));
+        let was_off = before.iter().any(|it| *it == ("disabled", "true".into()));
+        let mut servers = changed.config.servers.iter();
+        if was_off && servers.any(|(it, entry)| it.as_str() == name && !entry.disabled) {
+            hints.extend(refusal_hint(name, paths));
+        }
         hints.extend(changed.config.warnings_about(name));
         hints.extend(approval_hint(name, &changed.config));
         hints.extend(warnings_about(name, paths, environment));
@@ -312,6 +320,24 @@ fn kept_hint(
     let gone = (!gone.is_empty()).then(|| "its `sandbox` is gone, as a URL has none".to_owned());
     let hints: Vec<String> = kept.into_iter().chain(gone).collect();
     (!hints.is_empty()).then(|| hints.join("; "))
+}
+
+/// Tells which restrictions of the replaced entry the new one has in another form.
+fn replaced_hint(before: &[(&'static str, String)], entry: &str) -> Option<String> {
+    let new = Document::parse(entry).ok()?;
+    let is_replaced = |(key, value): &&(&'static str, String)| {
+        let is_one = !matches!(*key, "placement") && value != "false";
+        is_one && new.get(&[*key]).is_some_and(|now| now != *value)
+    };
+    let replaced = before.iter().filter(is_replaced);
+    let shown = replaced.map(|(key, value)| format!("`{key}` ({})", printable(value)));
+    let shown: Vec<String> = shown.collect();
+    (!shown.is_empty()).then(|| {
+        format!(
+            "the new entry has no longer {} of the replaced one, but its own; `mcpzip undo` puts the replaced entry back",
+            shown.join(" and ")
+        )
+    })
 }
 
 /// Whether a target is an entry in JSON.

@@ -362,19 +362,20 @@ pub(crate) fn run(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             })
         }
     };
-    match outcome.and_then(|code| output.finish().map(|()| code)) {
-        Ok(code) => ExitCode::from(code),
-        Err(exit) => {
-            if !exit.is_printed() {
-                output.error(&exit);
-            }
-            if let Err(unwritten) = output.finish() {
-                output.error(&unwritten);
-                return ExitCode::from(unwritten.code());
-            }
-            ExitCode::from(exit.code())
+    let code = outcome.unwrap_or_else(|exit| {
+        if !exit.is_printed() {
+            output.error(&exit);
         }
-    }
+        exit.code()
+    });
+    let code = output.finish().map_or_else(
+        |unwritten| {
+            output.error(&unwritten);
+            unwritten.code()
+        },
+        |()| code,
+    );
+    ExitCode::from(code)
 }
 
 /// Prints help, the version, or an error in the arguments.

@@ -184,7 +184,7 @@ fn forgotten_hint(name: &str, paths: &Paths) -> Option<String> {
 }
 
 /// Tells which clients had a server switched off before it moved here, where it is on for all.
-fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
+pub(super) fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
     let history = Journal::new(&paths.state_dir).history();
     let clients: Vec<Client> = history.refused_by(name).collect();
     if clients.is_empty() {

@@ -103,6 +103,8 @@ pub(super) async fn opened(
         return Err(error.into());
     }
     if is_off && !daemon::is_there(paths, environment) {
+        // Without a configuration, the daemon is not started either.
+        Config::load(paths, environment)?;
         return Err(Exit::failed(
             "the window is served by the daemon, which is switched off here: run `mcpzip daemon run` in another terminal",
         ));

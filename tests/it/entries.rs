@@ -257,11 +257,14 @@ fn an_entry_that_replaces_another_one_keeps_its_restrictions() {
     }
     // A key of the new entry is the user's decision.
     let new = r#"{"command": "z", "tools": {"ask": ["rm"]}, "disabled": false}"#;
-    let _ = run(
+    let told = run(
         &setup,
         &["add", "a", "--force", "--no-check", "--json", new],
-    )
-    .code(0);
+    );
+    let hints = told.code(0).json()["hints"].to_string();
+    assert!(hints.contains("`disabled` (true)"), "{hints}");
+    assert!(hints.contains("`tools` ({"), "{hints}");
+    assert!(hints.contains("of the replaced one"), "{hints}");
     (kept["command"], kept["tools"]) = (json!("z"), json!({ "ask": ["rm"] }));
     kept["disabled"] = json!(false);
     assert_eq!(entry(&setup), kept);

@@ -234,6 +234,18 @@ fn limited() -> Machine {
 }
 
 #[test]
+fn a_switch_that_came_over_is_named_when_the_entry_is_replaced_by_one_that_is_on() {
+    let machine = Machine::new();
+    let off = r#"{"mcpServers": {"gh": {"command": "x", "disabled": true}}}"#;
+    machine.put(user_file("kiro"), off);
+    machine.migrate(&[]);
+    let on = r#"{"command": "x", "disabled": false}"#;
+    let add = ["add", "gh", "--force", "--no-check", "--json", on];
+    let hints = machine.run(&add).code(0).json()["hints"].to_string();
+    assert!(hints.contains("Kiro had `gh` switched off"), "{hints}");
+}
+
+#[test]
 fn a_rule_that_came_over_is_named_for_a_second_entry_of_its_server_and_reaches_it() {
     let machine = limited();
     let add = ["add", "second", "--no-check", "--", "x", "--plain", "a"];

@@ -246,6 +246,12 @@ fn without_a_daemon_or_a_file_the_window_says_why_it_does_not_open() {
     setup.save();
     let off = setup.run(&["ui"]).code(1).stderr;
     assert!(off.contains("mcpzip daemon run"), "{off}");
+    std::fs::remove_file(setup.config_path()).unwrap();
+    let missing = command::run(setup.command(&["ui"]), "").stderr;
+    assert!(
+        missing.contains("there is no configuration at"),
+        "{missing}"
+    );
     let mut command = setup.command(&["ui"]);
     command
         .env_remove("MCPZIP_CONFIG")
