@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::document::{Document, DocumentError};
 use super::paths::is_inline;
-use crate::files;
+use crate::files::{self, leads_nowhere};
 
 /// The largest size of a configuration file.
 pub(crate) const LARGEST_FILE: u64 = 64 * 1024 * 1024;
@@ -155,20 +155,6 @@ pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
         io::ErrorKind::InvalidInput,
         "too many symbolic links",
     ))
-}
-
-/// The error of a file that is a link to one that is not there. It is not made behind the link: the disk of it may only not be mounted.
-#[must_use]
-pub(crate) fn leads_nowhere(path: &Path) -> Option<io::Error> {
-    let is_missing = |path: &Path| {
-        fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    let target = fs::read_link(path).ok().filter(|_| is_missing(path))?;
-    let text = format!(
-        "it is a link to `{}`, which is not there; put that file back, as by mounting its disk, or remove the link",
-        target.display()
-    );
-    Some(io::Error::new(io::ErrorKind::NotFound, text))
 }
 
 /// The lock for editing a file, until it is dropped. A lock file next to the edited file keeps other processes out.
