@@ -275,6 +275,18 @@ mod tests {
         let refused = edit(&link, |_| -> Result<(), EditError> { Ok(()) });
         assert!(refused.unwrap_err().to_string().contains("is a link to"));
         assert!(!real.exists());
+        // Nor may that of a directory above.
+        let gone = directory.path().join("gone");
+        std::os::unix::fs::symlink(&gone, directory.path().join("mcpzip")).unwrap();
+        let below = directory.path().join("mcpzip/profiles/config.json");
+        let refused = edit(&below, |_| -> Result<(), EditError> { Ok(()) });
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("mcpzip` is a link to")
+        );
+        assert!(!gone.exists());
         fs::write(&real, "{}").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         add(&link, "again");
