@@ -9,6 +9,23 @@ use std::time::Duration;
 /// A temporary file of this age has no writer any more.
 const ABANDONED: Duration = Duration::from_secs(600);
 
+/// The error of a path that is a link to something that is not there, or below one. Nothing is made behind the link: the disk of it may
+/// only not be mounted.
+#[must_use]
+pub(crate) fn leads_nowhere(path: &Path) -> Option<io::Error> {
+    let there = path.ancestors().find(|it| it.symlink_metadata().is_ok())?;
+    let target = fs::read_link(there).ok().filter(|_| !there.exists())?;
+    let link = match there == path {
+        true => "it".to_owned(),
+        false => format!("`{}`", there.display()),
+    };
+    let text = format!(
+        "{link} is a link to `{}`, which is not there; put that back, as by mounting its disk, or remove the link",
+        target.display()
+    );
+    Some(io::Error::new(io::ErrorKind::NotFound, text))
+}
+
 /// Creates `directory` and its parents. Only the user can enter them.
 ///
 /// # Errors

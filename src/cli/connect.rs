@@ -14,6 +14,7 @@ use crate::clients::{
     Survey, barrier, connect, disconnect,
 };
 use crate::config::{self, Config};
+use crate::files::leads_nowhere;
 use crate::secret::Masker;
 use crate::tool::ServerName;
 
@@ -72,7 +73,7 @@ pub(super) fn run_connect(
     let location = arguments.location.find(machine)?;
     let mut launch = machine.launch()?;
     let config_file = &machine.paths.config_file;
-    if let Some(error) = config::leads_nowhere(config_file) {
+    if let Some(error) = leads_nowhere(config_file) {
         output.note(&format!(
             "the client finds no servers until {} can be read: {error}",
             config_file.display()

@@ -69,6 +69,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 ("restores", &effect.restored),
                 ("removes", &effect.removed),
                 ("changes back", &effect.changed),
+                ("keeps", &effect.kept),
             ] {
                 if !values.is_empty() {
                     output.row(format!("    {word} "), printable(&values.join(", ")));
@@ -137,7 +138,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 keys.join(", ")
             )),
             Restored::Relied(keys) => bad(format!(
-                "kept, because a later run relies on it, or edited since: {}",
+                "kept, because a later run relies on it or cannot be read, or edited since: {}",
                 keys.join(", ")
             )),
             Restored::Needed(names) => bad(format!(

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::listed::{USER_LIMIT, is_missing};
 use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
-use crate::config::leads_nowhere;
-use crate::files::read_regular;
+use crate::files::{leads_nowhere, read_regular};
 
 /// The largest size of any other file, in bytes; many of them are in repositories.
 const OTHER_LIMIT: u64 = 8 * 1024 * 1024;
@@ -127,20 +126,12 @@ pub(super) fn read_source(path: &Path, syntax: Syntax) -> Result<Source, FileErr
     source(path, syntax, USER_LIMIT)
 }
 
-/// Reads a file of mcpzip, which may be missing, also behind a link: it is made there.
+/// Reads a file of mcpzip, which may be missing.
 ///
 /// # Errors
 /// The reason why it cannot be read.
 pub(super) fn read_own(path: &Path) -> Result<Source, FileError> {
-    let is_new = path.is_symlink()
-        && std::fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
-    match is_new {
-        true => Ok(Source {
-            before: None,
-            text: Text::read(Syntax::Json, &Arc::default())?,
-        }),
-        false => read_source(path, Syntax::Json),
-    }
+    read_source(path, Syntax::Json)
 }
 
 fn source(path: &Path, syntax: Syntax, limit: u64) -> Result<Source, FileError> {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use super::document::{Document, DocumentError};
 use super::paths::is_inline;
-use crate::files;
+use crate::files::{self, leads_nowhere};
 
 /// The largest size of a configuration file.
 pub(crate) const LARGEST_FILE: u64 = 64 * 1024 * 1024;
@@ -157,20 +157,6 @@ pub(crate) fn link_target(path: &Path) -> io::Result<PathBuf> {
     ))
 }
 
-/// The error of a file that is a link to one that is not there. It is not made behind the link: the disk of it may only not be mounted.
-#[must_use]
-pub(crate) fn leads_nowhere(path: &Path) -> Option<io::Error> {
-    let is_missing = |path: &Path| {
-        fs::metadata(path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
-    };
-    let target = fs::read_link(path).ok().filter(|_| is_missing(path))?;
-    let text = format!(
-        "it is a link to `{}`, which is not there; put that file back, as by mounting its disk, or remove the link",
-        target.display()
-    );
-    Some(io::Error::new(io::ErrorKind::NotFound, text))
-}
-
 /// The lock for editing a file, until it is dropped. A lock file next to the edited file keeps other processes out.
 #[derive(Debug)]
 pub(crate) struct FileLock {
@@ -289,6 +275,18 @@ mod tests {
         let refused = edit(&link, |_| -> Result<(), EditError> { Ok(()) });
         assert!(refused.unwrap_err().to_string().contains("is a link to"));
         assert!(!real.exists());
+        // Nor may that of a directory above.
+        let gone = directory.path().join("gone");
+        std::os::unix::fs::symlink(&gone, directory.path().join("mcpzip")).unwrap();
+        let below = directory.path().join("mcpzip/profiles/config.json");
+        let refused = edit(&below, |_| -> Result<(), EditError> { Ok(()) });
+        assert!(
+            refused
+                .unwrap_err()
+                .to_string()
+                .contains("mcpzip` is a link to")
+        );
+        assert!(!gone.exists());
         fs::write(&real, "{}").unwrap();
         fs::set_permissions(&real, fs::Permissions::from_mode(0o640)).unwrap();
         add(&link, "again");

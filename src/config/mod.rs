@@ -106,7 +106,7 @@ pub(crate) use change::{Change, ChangeError, Refusal, change_servers, restrictio
 pub(crate) use command_line::{CommandLine, CommandTool};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
-pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, edit, leads_nowhere, link_target};
+pub(crate) use edit::{EditError, FileLock, LARGEST_FILE, edit, link_target};
 pub(crate) use entitlement::{Claims, Entitlement, SubjectToken};
 pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;

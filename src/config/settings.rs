@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
 
-use super::edit::{LARGEST_FILE, leads_nowhere};
+use super::edit::LARGEST_FILE;
 use super::error::{ConfigWarning, EntryError, Error, ServerFault, Warning};
 use super::names::safe_names;
 use super::options::CREDENTIALS_EXPECTED;
@@ -26,7 +26,7 @@ use super::{
     SecretName, Server, StoreOptions, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict,
     any_program, duration, env, file, limits, profiles, remote_server, roles, secrets_file,
 };
-use crate::files::read_regular;
+use crate::files::{leads_nowhere, read_regular};
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 

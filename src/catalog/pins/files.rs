@@ -287,13 +287,7 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 
 /// Whether an error means that there is nothing at `path`.
 fn is_absent(error: &io::Error, path: &Path) -> bool {
-    error.kind() == io::ErrorKind::NotFound && !leads_nowhere(path)
-}
-
-/// Whether a file that is not found is a link, or below one, that leads nowhere, as to a disk that is not mounted.
-fn leads_nowhere(path: &Path) -> bool {
-    let is_link = |path: &Path| path.is_symlink() && !path.exists();
-    path.ancestors().any(is_link)
+    error.kind() == io::ErrorKind::NotFound && files::leads_nowhere(path).is_none()
 }
 
 /// The last member of a record, and its last bracket: the number of bytes of the whole, so that nothing that was cut, appended or merged

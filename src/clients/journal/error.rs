@@ -29,6 +29,30 @@ pub(crate) enum JournalError {
     /// There is no run left to undo.
     #[error("there is nothing to undo")]
     Nothing,
+    /// A file cannot be put back now; nothing was changed.
+    #[error(
+        "the run {id} is not undone, and nothing was changed, as `{path}` cannot be put back: {problem}; then `mcpzip undo {id}` reverts the run"
+    )]
+    Blocked {
+        /// The run.
+        id: String,
+        /// The file.
+        path: PathBuf,
+        /// The fault, and its remedy.
+        problem: String,
+    },
+    /// A file cannot be written, and others have been.
+    #[error(
+        "{source}. The run {id} is undone in part: {done} is as before the run; when that file can be written, `mcpzip undo {id}` continues"
+    )]
+    Partly {
+        /// The run.
+        id: String,
+        /// The files that are written.
+        done: String,
+        /// The error of the file.
+        source: Box<JournalError>,
+    },
     /// The files of a run are damaged; nothing was changed.
     #[error(
         "the run {id} cannot be undone, and nothing was changed: {problem}. In {} are {kept}; `.before` is a file as it was before the run. \

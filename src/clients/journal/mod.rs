@@ -31,7 +31,7 @@ use super::listed::FILE_LIMIT;
 use super::lock::{Lock, exclusive};
 use super::{Client, Node};
 use crate::config::link_target;
-use crate::files::{self, read_regular};
+use crate::files::{self, leads_nowhere, read_regular};
 use crate::secret::Secret;
 
 /// The records, in the state directory.
@@ -89,6 +89,10 @@ impl Journal {
     /// When a file has changed since it was read, or cannot be written. All files then have their previous content.
     pub(crate) fn apply(&self, command: &str, edits: &[Edit]) -> Result<String, JournalError> {
         let _exclusive = exclusive(&self.runs.directory).map_err(disk(&self.runs.directory))?;
+        // Before the locks, for which directories are made.
+        for edit in edits {
+            leads_nowhere(&edit.path).map_or(Ok(()), |error| Err(disk(&edit.path)(error)))?;
+        }
         let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
         for edit in edits {
             check(edit)?;
@@ -324,6 +328,10 @@ impl Journal {
         let id = self.meant(id)?;
         let _exclusive = exclusive(&self.runs.directory).map_err(disk(&self.runs.directory))?;
         let mut record = self.runs.load(&id)?;
+        // As in `apply`.
+        for file in &record.files {
+            file.check_link(&id)?;
+        }
         let client = |file: &FileRecord| file.client.as_deref().and_then(Client::named);
         let _locks = locks(
             record
@@ -332,11 +340,21 @@ impl Journal {
                 .map(|file| (client(file), file.path.as_path())),
         )?;
         let reversal = Reversal::of(&self.runs, &id, &record)?;
-        for (path, content) in &reversal.contents {
-            match content {
-                Some(text) => put(path, text)?,
-                None => take_out(path)?,
-            }
+        for (number, (path, content)) in reversal.contents.iter().enumerate() {
+            let written = match content {
+                Some(text) => put(path, text),
+                None => take_out(path),
+            };
+            let done = reversal.contents[..number].iter();
+            let done: Vec<_> = done.map(|(path, _)| path.display().to_string()).collect();
+            written.map_err(|error| match done.is_empty() {
+                true => error,
+                false => JournalError::Partly {
+                    id: id.clone(),
+                    done: done.join(", "),
+                    source: Box::new(error),
+                },
+            })?;
         }
         record.state = RunState::Undone;
         self.runs.save(&id, &record)?;

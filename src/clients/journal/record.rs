@@ -13,7 +13,8 @@ use super::error::{JournalError, disk};
 use crate::clients::edit::{Edit, Step};
 use crate::clients::servers::SERVERS;
 use crate::clients::{Node, Syntax, Text};
-use crate::files;
+use crate::config::link_target;
+use crate::files::{self, leads_nowhere};
 
 const RECORD: &str = "record.json";
 const VERSION: u32 = 1;
@@ -134,6 +135,38 @@ impl FileRecord {
     /// The tool rules that the run has written to servers of mcpzip, each with the server's name.
     pub(super) fn limits(&self) -> impl Iterator<Item = (String, Node)> {
         self.steps.iter().filter_map(StepRecord::limits)
+    }
+
+    /// All servers of mcpzip that the run has changed.
+    pub(super) fn servers(&self) -> impl Iterator<Item = &String> {
+        let steps = self.steps.iter().filter(|_| self.client.is_none());
+        steps.filter_map(|step| match step.path.as_slice() {
+            [section, server, ..] if section == SERVERS => Some(server),
+            _ => None,
+        })
+    }
+
+    /// Fails if the file is behind a link that leads nowhere, so that the undo of the run `id` cannot put it back. A link to a file that
+    /// the run itself has removed is not meant.
+    pub(super) fn check_link(&self, id: &str) -> Result<(), JournalError> {
+        let is_there = || {
+            let target = link_target(&self.path).ok();
+            target.is_some_and(|it| it.parent().is_some_and(Path::is_dir))
+        };
+        let is_ours = self.before.is_some() && self.is_after("") && is_there();
+        match leads_nowhere(&self.path).filter(|_| !is_ours) {
+            Some(error) => Err(self.blocked(id, error.to_string())),
+            None => Ok(()),
+        }
+    }
+
+    /// The error of a file that cannot be put back now.
+    pub(super) fn blocked(&self, id: &str, problem: String) -> JournalError {
+        JournalError::Blocked {
+            id: id.to_owned(),
+            path: self.path.clone(),
+            problem,
+        }
     }
 
     /// Whether a text is known to be the file after the run.

@@ -13,7 +13,7 @@ use crate::clients::diff;
 use crate::clients::edit::Step;
 use crate::clients::listed::FILE_LIMIT;
 use crate::clients::servers::SERVERS;
-use crate::clients::{Node, Syntax, Text, references};
+use crate::clients::{Node, Syntax, Text, TextError, references};
 use crate::config::secrets_file;
 use crate::files::read_regular;
 
@@ -26,6 +26,8 @@ pub(crate) struct Effect {
     pub removed: Vec<String>,
     /// Values that it replaced.
     pub changed: Vec<String>,
+    /// Values that stay as they are.
+    pub kept: Vec<String>,
 }
 
 /// The result of an undo for one file.
@@ -64,11 +66,19 @@ pub(super) struct Reversal {
 }
 
 impl Effect {
-    /// The effect of taking back these steps.
-    fn of<'s>(steps: impl Iterator<Item = &'s StepRecord>) -> Self {
+    /// The effect of an outcome on the file.
+    fn of(file: &FileRecord, outcome: &Restored) -> Self {
         let mut effect = Self::default();
-        for step in steps {
+        if *outcome == Restored::Untouched {
+            return effect;
+        }
+        if let Restored::Kept(keys) | Restored::Relied(keys) | Restored::Needed(keys) = outcome {
+            effect.kept.clone_from(keys);
+        }
+        let is_all_kept = matches!(outcome, Restored::Needed(_));
+        for step in file.steps.iter().filter(|_| !is_all_kept) {
             let list = match (&step.before, &step.after) {
+                _ if effect.kept.contains(&step.path.join(".")) => continue,
                 (Some(_), None) => &mut effect.restored,
                 (None, _) => &mut effect.removed,
                 (Some(_), Some(_)) => &mut effect.changed,
@@ -92,7 +102,17 @@ impl Reversal {
             .filter_map(|other| runs.load(&other).ok().map(|record| (other, record)))
             .collect();
         let later = others.iter().filter(|(other, _)| other.as_str() > id);
-        let relied = later.flat_map(|(_, record)| record.relied()).collect();
+        let mut relied: BTreeSet<String> = later.flat_map(|(_, record)| record.relied()).collect();
+        // A later run whose record is damaged may rely on any server.
+        let is_later = |other: &String| other.as_str() > id;
+        if runs
+            .ids()
+            .iter()
+            .filter(|it| is_later(it))
+            .any(|it| runs.load(it).is_err())
+        {
+            relied.extend(record.files.iter().flat_map(FileRecord::servers).cloned());
+        }
         let mut reversal = Self::default();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
@@ -100,11 +120,9 @@ impl Reversal {
                 Some(names) => Restored::Needed(names),
                 None => reversal.restore(runs, id, file, &relied)?,
             };
-            let ours = file.steps.iter().filter(|step| !file.holds(step, &relied));
-            let effect = Effect::of(ours);
+            let effect = Effect::of(file, &outcome);
             reversal.outcomes.push((file.path.clone(), outcome, effect));
         }
-        // A run whose record is damaged may rely on any server.
         if others.len() + 1 == runs.ids().len() {
             reversal.release(runs, record.relied(), &others);
             reversal.remain(record, &others);
@@ -119,16 +137,15 @@ impl Reversal {
         file: &FileRecord,
         relied: &BTreeSet<String>,
     ) -> Result<Restored, JournalError> {
+        file.check_link(id)?;
         let before = runs.before(id, file);
         let after = text_of(&runs.of(id).join(&file.after)).ok();
         let current = match read_regular(&file.path, FILE_LIMIT) {
             Ok(bytes) => match String::from_utf8(bytes) {
                 Ok(text) => text,
-                // We wrote it as UTF-8, so another program changed it.
                 Err(_) => {
-                    return Ok(Restored::Kept(
-                        file.steps.iter().map(|step| step.path.join(".")).collect(),
-                    ));
+                    let problem = "it is not UTF-8; save it as such";
+                    return Err(file.blocked(id, problem.to_owned()));
                 }
             },
             // Otherwise servers that were moved from it would be in no file at all.
@@ -177,8 +194,11 @@ impl Reversal {
         let old = before.unwrap_or_else(|_| Some(current.clone()));
         let is_made = old.is_none();
         let (old, after) = (old.unwrap_or_default(), after.unwrap_or_default());
-        let (text, mut kept) = without(&old, &after, &current, syntax, &steps);
-        let text = text.filter(|text| *text != current);
+        let (text, mut kept) =
+            without(&old, &after, &current, syntax, &steps).map_err(|problem| {
+                file.blocked(id, format!("{problem}; put that right in the file"))
+            })?;
+        let text = Some(text).filter(|text| *text != current);
         let is_gone = is_made && held.is_empty() && text.as_deref().is_some_and(is_blank);
         if let Some(text) = text {
             self.set(&file.path, (!is_gone).then_some(text));
@@ -223,7 +243,8 @@ impl Reversal {
             let before = before.unwrap_or_else(|_| Some(current.clone()));
             let after = text_of(&runs.of(id).join(&file.after)).unwrap_or_default();
             let before = before.unwrap_or_default();
-            let (text, _) = without(&before, &after, &current, syntax, &steps);
+            let made = without(&before, &after, &current, syntax, &steps).ok();
+            let text = made.map(|(text, _)| text);
             if let Some(text) = text.filter(|text| *text != current) {
                 // A file that a run made goes with the last of it.
                 let is_gone = is_made && is_blank(&text);
@@ -302,22 +323,24 @@ fn is_blank(text: &str) -> bool {
     rest.is_empty() || rest == "{}"
 }
 
-/// `current` without our steps, and the keys of the steps that cannot be undone. The text is `None` if none can be.
+/// `current` without our steps, and the keys of the steps that are no longer ours.
+///
+/// # Errors
+/// When it cannot be parsed, or a value that we have taken out cannot be put back.
 fn without(
     before: &str,
     after: &str,
     current: &str,
     syntax: Syntax,
     steps: &[Step],
-) -> (Option<String>, Vec<String>) {
-    let Ok(mut text) = Text::parse(syntax, current) else {
-        return (None, steps.iter().map(|step| step.path.join(".")).collect());
-    };
+) -> Result<(String, Vec<String>), TextError> {
+    let mut text = Text::parse(syntax, current)?;
     let old = Text::parse(syntax, before).map_or(Node::Null, |text| text.node().clone());
     let mut wanted = text.node().clone();
     let (mut ours, mut kept) = (Vec::new(), Vec::new());
     for step in steps.iter().rev() {
         let there = wanted.at(&step.path);
+        let is_gone = there.is_none() && step.after.is_none();
         if is_same(there, step.before.as_ref()) {
             continue;
         }
@@ -332,6 +355,10 @@ fn without(
                     true
                 }
             };
+        if let Some(value) = step.before.as_ref().filter(|_| is_gone && !may) {
+            // It says why there is no place for the value.
+            text.set(&step.path, value)?;
+        }
         if may {
             ours.push(step);
         } else {
@@ -342,7 +369,7 @@ fn without(
         && let Some(lines) = diff::reversed(before, after, current)
         && Text::parse(syntax, &lines).is_ok_and(|made| made.node().is_same(&wanted))
     {
-        return (Some(lines), kept);
+        return Ok((lines, kept));
     }
     for step in ours {
         let done = match &step.before {
@@ -354,11 +381,13 @@ fn without(
                 Ok(())
             }),
         };
-        if done.is_err() {
-            kept.push(step.path.join("."));
+        match done {
+            Err(error) if step.before.is_some() && step.after.is_none() => return Err(error),
+            Err(_) => kept.push(step.path.join(".")),
+            Ok(()) => {}
         }
     }
-    (Some(text.text()), kept)
+    Ok((text.text(), kept))
 }
 
 /// The deepest parent of `path` that is empty now and did not exist before.

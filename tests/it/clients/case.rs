@@ -136,7 +136,8 @@ impl Machine {
                 if path.is_dir() {
                     walk(&path, files);
                 } else {
-                    files.push((path.clone(), std::fs::read(&path).unwrap()));
+                    // A link may lead nowhere.
+                    files.push((path.clone(), std::fs::read(&path).unwrap_or_default()));
                 }
             }
         }

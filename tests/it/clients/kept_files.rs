@@ -209,3 +209,100 @@ fn servers_that_stay_after_the_last_undo_are_named() {
     assert_eq!(machine.servers(), json!({ "db": { "command": "my-own" } }));
     assert!(undone.stderr.contains("`mcpzip remove db`"), "{undone}");
 }
+
+#[test]
+fn a_later_run_whose_record_cannot_be_read_relies_on_every_server() {
+    let machine = Machine::new();
+    let gh = r#"{"mcpServers": {"gh": {"command": "gh-mcp"}}}"#;
+    machine.put(user_file("claude-code"), gh);
+    machine.migrate(&[]);
+    machine.put(user_file("cursor"), gh);
+    machine.migrate(&[]);
+    let list = machine.run(&["undo", "--list", "--json"]).code(0).json();
+    let [second, first] = [0, 1].map(|at| PathBuf::from(list[at]["backups"].as_str().unwrap()));
+    fs::write(second.join("record.json"), "{").unwrap();
+    let first = first.file_name().unwrap().to_str().unwrap();
+    let preview = machine.run(&["undo", first, "--dry-run"]).code(0).json();
+    let is_removed = |it: &Value| it["removed"].to_string().contains("mcpServers.gh");
+    let effects = preview["effects"].as_array().unwrap();
+    assert!(!effects.iter().any(is_removed), "{preview:#}");
+    let undone = machine.run(&["undo", first]).code(0);
+    assert!(undone.stdout.contains("mcpServers.gh"), "{undone}");
+    assert_eq!(machine.read(user_file("claude-code")), gh);
+    assert_eq!(machine.servers(), json!({ "gh": { "command": "gh-mcp" } }));
+}
+
+/// Refused with the file's name and without a change, in the preview as well; the run can be undone afterwards.
+fn refuses(machine: &Machine, parts: &[&str]) {
+    let before = machine.everything();
+    for arguments in [&["undo"][..], &["undo", "--dry-run"]] {
+        let refused = machine.run(arguments).code(1);
+        for part in ["nothing was changed"].iter().chain(parts) {
+            assert!(refused.stderr.contains(part), "{part}: {refused}");
+        }
+        assert_eq!(machine.everything(), before, "{refused}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_undo_makes_nothing_behind_a_link_that_leads_nowhere() {
+    use std::os::unix::fs::symlink;
+    for (link, name) in [
+        (user_file("claude-code"), "claude.json"),
+        (".cursor", "mcp.json"),
+        ("", "config.json"),
+    ] {
+        let (machine, _) = migrated();
+        let path = match link {
+            "" => machine.setup().config_path(),
+            link => machine.home(link),
+        };
+        let (disk, off) = (machine.home("disk"), machine.home("disk.off"));
+        fs::create_dir(&disk).unwrap();
+        fs::rename(&path, disk.join("it")).unwrap();
+        symlink(disk.join("it"), &path).unwrap();
+        fs::rename(&disk, &off).unwrap();
+        refuses(&machine, &["is a link to", "remove the link", name]);
+        assert!(!disk.exists());
+        fs::rename(&off, &disk).unwrap();
+        let undone = machine.undo();
+        assert_eq!(machine.read(user_file("claude-code")), CLAUDE, "{undone:#}");
+        assert_eq!(machine.read(user_file("cursor")), CURSOR);
+        assert_eq!(machine.servers(), json!({}), "{undone:#}");
+    }
+}
+
+#[test]
+fn an_undo_waits_for_a_client_file_that_can_be_edited() {
+    for text in [
+        &br#"{"mcpServers":{"mcpzip": {"#[..],
+        b"[]",
+        br#"{"mcpServers":"x"}"#,
+        b"\xff",
+    ] {
+        let (machine, _) = migrated();
+        let path = machine.home(user_file("cursor"));
+        let good = fs::read(&path).unwrap();
+        fs::write(&path, text).unwrap();
+        refuses(&machine, &["mcp.json"]);
+        fs::write(&path, good).unwrap();
+        let undone = machine.undo();
+        assert_eq!(machine.read(user_file("cursor")), CURSOR, "{undone:#}");
+        assert_eq!(machine.servers(), json!({}), "{undone:#}");
+    }
+}
+
+#[test]
+fn a_preview_names_what_an_undo_keeps() {
+    let (machine, _) = migrated();
+    let config = machine.setup().config_path();
+    let text = fs::read_to_string(&config).unwrap();
+    fs::write(&config, text.replace("\"db-mcp\"", "\"my-own\"")).unwrap();
+    let preview = machine.run(&["undo", "--dry-run"]).code(0).json();
+    let effects = preview["effects"].as_array().unwrap();
+    let kept = json!(["mcpServers.db"]);
+    let config = effects.iter().find(|it| it["kept"] == kept);
+    let removed = config.unwrap()["removed"].to_string();
+    assert!(!removed.contains("mcpServers.db"), "{preview:#}");
+}
