@@ -168,6 +168,20 @@ fn one_package_is_one_program_in_every_form() {
             &["/a/run.sh x", "sh -c cd~/a/;exec~./run.sh~x"],
         ),
         (
+            "/a/bin/srv x",
+            &[
+                "sh -c cd~/a/bin~&&~./srv~x",
+                "sh -c cd~/a~&&~./bin/srv~x",
+                "sh -c cd~/a/b~&&~../bin/srv~x",
+                "sh -c cd~/a;~cd~bin;~./srv~x",
+                "sh -c cd~bin~&&~./srv~x",
+                "sh -c cd~\"$DIR\"~&&~./srv~x",
+                "mise -C /a/bin exec -- ./srv x",
+                "srv x",
+            ],
+        ),
+        ("srv x", &["sh -c cd~/a/bin~&&~./srv~x"]),
+        (
             "https://a.example/mcp",
             &[
                 "https://user:pw@a.example/mcp",

@@ -116,7 +116,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     if LAUNCHERS.contains(&name) {
         let directory = directories::given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
-            return vec![directories::within(args[at + 1..].to_vec(), directory)];
+            return directories::within(args[at + 1..].to_vec(), directory);
         }
         let is_verb = |arg: &String| ["run", "exec", "x"].contains(&arg.as_str());
         // Its own options may come first.
@@ -126,7 +126,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
         };
         let lines = after(&args[at..], "", 0).into_iter();
         return lines
-            .map(|words| directories::within(words, directory))
+            .flat_map(|words| directories::within(words, directory))
             .collect();
     }
     let mut known = WRAPPERS.iter();
