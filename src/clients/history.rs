@@ -13,7 +13,7 @@ pub(crate) struct History {
     pub(super) moved: Vec<(Client, [String; 2])>,
     /// The servers that a run has added here.
     pub(super) added: BTreeSet<String>,
-    /// The tool rules that a run has given to a server here, as entries without a program.
+    /// The rules for tools and the projects that a run has given to a server here, as entries without a program.
     pub(super) limits: Vec<(String, Node)>,
     /// The records that cannot be read, one sentence each.
     pub(super) unread: Vec<String>,
@@ -35,11 +35,15 @@ impl History {
         !self.added.contains(name)
     }
 
+    /// Whether a client had this server.
+    pub(super) fn had(&self, client: Client, name: &str) -> bool {
+        let mut moved = self.moved.iter();
+        moved.any(|(of, [_, here])| *of == client && here == name)
+    }
+
     /// Whether a client had this server, and had it on.
     pub(super) fn was_on(&self, client: Client, name: &str) -> bool {
-        let mut moved = self.moved.iter();
-        let is_its = moved.any(|(of, [_, here])| *of == client && here == name);
-        is_its && !self.refused_by(name).any(|refusing| refusing == client)
+        self.had(client, name) && !self.refused_by(name).any(|refusing| refusing == client)
     }
 
     /// The names that this server had in its clients.
@@ -48,10 +52,9 @@ impl History {
         moved.filter_map(move |(_, [written, here])| (here == name).then_some(written))
     }
 
-    /// The tool rules that runs have given to this server, if the client had it.
+    /// The rules for tools and the projects that runs have given to this server, if the client had it.
     pub(super) fn limits_of(&self, client: Client, name: &str) -> impl Iterator<Item = &Node> {
-        let mut moved = self.moved.iter();
-        let is_its = moved.any(|(of, [_, here])| *of == client && here == name);
+        let is_its = self.had(client, name);
         let limits = self.limits.iter().filter(move |_| is_its);
         limits.filter_map(move |(of, limits)| (of == name).then_some(limits))
     }

@@ -633,8 +633,8 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
     }
 }
 
-/// The rules for tools that servers have got here in earlier runs and still have, for another one that is the same. `client` had those
-/// servers.
+/// The rules for tools and the projects that servers have got here in earlier runs and still have, for another one that is the same.
+/// `client` had those servers; another way to run the program that it had as well is not hidden with them.
 fn limits_of_moved(
     client: Client,
     other: &Found,
@@ -649,19 +649,26 @@ fn limits_of_moved(
         };
         let (now, there) = (Rights::read(node), other.form.as_ref().map(Rights::read));
         let found = Found::read(at_mcpzip(client, config_file, around), name, node);
+        let is_here = other.location.path == config_file;
+        let is_shown =
+            is_here && nearness != Nearness::Equal && servers.history.had(client, &other.name);
         for limits in servers.history.limits_of(client, name) {
-            for (key, carried) in Rights::read(limits).of_tools() {
+            for (key, carried) in Rights::read(limits).limits() {
+                if is_shown && matches!(carried, Carried::NotIn(_)) {
+                    continue;
+                }
                 let one = Rights::of_one(&carried);
-                let has_it = |rights: &Rights| rights.with_tools_of(&one) == *rights;
+                let has_it =
+                    |rights: &Rights| rights.with_tools_of(&one).hidden_with(&one) == *rights;
                 let is_list = matches!(carried, Carried::Only(_));
                 // A server of another client stays there if all tools of its equal are denied.
-                let counts = other.location.path == config_file || !carried.withholds_all();
+                let counts = is_here || !carried.withholds_all();
                 let is_meant = counts && (!is_list || nearness == Nearness::Equal);
                 if !is_meant || !has_it(&now) || there.as_ref().is_some_and(has_it) {
                     continue;
                 }
                 let rule = Rule {
-                    key: format!("{}.tools.{key}", found.location.path_of(name).join(".")),
+                    key: format!("{}.{key}", found.location.path_of(name).join(".")),
                     kind: match carried {
                         Carried::Ask(_) => RuleKind::Ask,
                         _ => RuleKind::Deny,

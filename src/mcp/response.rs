@@ -80,7 +80,9 @@ impl<'a, F: FnMut(&[u8])> Pass<'a, F> {
                 b"id" => &mut id,
                 b"result" => &mut result,
                 // An escape may make one of the other names.
-                _ if matches!(key, b"method" | b"error") || key.contains(&b'\\') => return None,
+                _ if matches!(key, b"method" | b"error" | b"params") || key.contains(&b'\\') => {
+                    return None;
+                }
                 _ => &mut None,
             };
             if slot.replace(value).is_some() {
@@ -335,6 +337,7 @@ mod tests {
             r#""id":1.0,"result":{}"#,
             r#""id":1,"result":{},"error":null"#,
             r#""id":1,"result":{},"method":"m""#,
+            r#""id":1,"result":{},"params":1,"params":2"#,
             r#""id":1,"result":{},"\u0065rror":{}"#,
             r#""id":1,"id":1,"result":{}"#,
             r#""id":1,"result":{},"result":{}"#,

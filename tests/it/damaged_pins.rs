@@ -418,27 +418,62 @@ fn records_of_an_older_version_get_their_marks_and_are_missed_as_before() {
     client.finish();
 }
 
+/// The command line of `web`, and the rest of its entry.
+fn line_of(setup: &Setup) -> (Vec<String>, Value) {
+    let entry = entry_of(setup, "web");
+    let args = entry["args"].as_array().into_iter().flatten();
+    let words = [&entry["command"]].into_iter().chain(args);
+    let line = words.map(|word| word.as_str().unwrap().to_owned());
+    (line.collect(), entry)
+}
+
 #[test]
 fn what_was_rejected_is_rejected_under_a_program_that_is_not_known() {
-    let setup = rejected("report");
-    let mut entry = entry_of(&setup, "web");
-    let mut line = vec![entry["command"].as_str().unwrap().to_owned()];
-    let args = entry["args"].as_array().into_iter().flatten();
-    line.extend(args.map(|arg| arg.as_str().unwrap().to_owned()));
-    let text = format!("p={}; exec $p \"$@\"", line[0]);
-    let args = [
-        vec!["-c".to_owned(), text, "sh".to_owned()],
-        line[1..].to_vec(),
-    ]
-    .concat();
-    entry["command"] = json!("sh");
-    entry["args"] = json!(args);
-    let setup = setup.entry("memo", &entry.to_string());
-    let mut client = setup.connect();
-    client.call("proxy_refresh", "{}").text();
-    is_held(&mut client, "memo__read");
-    works(&mut client, "memo__list");
-    client.finish();
-    let report = setup.run(&["doctor", "--json"]).stdout;
-    assert!(report.contains("server-program-unknown"), "{report}");
+    for is_damaged in [false, true] {
+        let setup = rejected("report");
+        if is_damaged {
+            let mut client = setup.connect();
+            client.call("proxy_refresh", "{}").text();
+            client.finish();
+            // It is still among what waits.
+            std::fs::write(record(&setup, "web"), "{").unwrap();
+        }
+        let (line, mut entry) = line_of(&setup);
+        let text = format!("p={}; exec $p \"$@\"", line[0]);
+        let args = [&["-c".to_owned(), text, "sh".to_owned()], &line[1..]].concat();
+        entry["command"] = json!("sh");
+        entry["args"] = json!(args);
+        let setup = setup.entry("memo", &entry.to_string());
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, "memo__read");
+        works(&mut client, "memo__list");
+        client.finish();
+        let report = setup.run(&["doctor", "--json"]).stdout;
+        assert!(report.contains("server-program-unknown"), "{report}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_program_in_a_directory_is_the_same_by_its_path_and_after_cd() {
+    for directory in ["bin", "lib"] {
+        let setup = rejected("report");
+        let (line, mut entry) = line_of(&setup);
+        let directory = setup.home().path(directory);
+        std::fs::create_dir(&directory).unwrap();
+        std::os::unix::fs::symlink(&line[0], directory.join("srv")).unwrap();
+        entry["trust"] = json!("quarantine");
+        entry["command"] = json!(directory.join("srv"));
+        let setup = setup.entry("q", &entry.to_string());
+        let words = line[1..].join(" ");
+        entry["trust"] = json!("report");
+        entry["command"] = json!("sh");
+        entry["args"] = json!(["-c", format!("cd {} && ./srv {words}", directory.display())]);
+        let setup = setup.entry("v", &entry.to_string());
+        let mut client = setup.connect();
+        client.call("proxy_refresh", "{}").text();
+        is_held(&mut client, "v__list");
+        client.finish();
+    }
 }

@@ -6,23 +6,17 @@ use super::change::{Change, ChangeKind, Pending, approved_entries, rejected};
 use super::record::{self, Record};
 use super::store::Store;
 
-/// The record of a server, and what waits. Where `known` is none, `first` makes one, and the rejections among what waits are kept in it: they
-/// may be of a record that is lost.
+/// The record of a server, and what waits. Where `known` is none, `first` makes one. The rejections among what waits are kept in it: they
+/// may be of a record that is lost, or in whose place is an older one.
 pub(super) fn kept(
     store: &Store<'_>,
     known: Option<Record>,
     first: impl FnOnce() -> io::Result<Record>,
 ) -> io::Result<(Record, Pending)> {
     let pending: Pending = store.read_pending()?.unwrap_or_default();
-    let record = match known {
-        Some(record) => record,
-        None => {
-            let mut record = first()?;
-            record.rejected.extend(rejected(&pending.tools));
-            record.rejected_entries.extend(rejected(&pending.entries));
-            record
-        }
-    };
+    let mut record = known.map_or_else(first, Ok)?;
+    record.rejected.extend(rejected(&pending.tools));
+    record.rejected_entries.extend(rejected(&pending.entries));
     Ok((record, pending))
 }
 

@@ -7,6 +7,7 @@
 use std::collections::BTreeSet;
 use std::io;
 
+use super::change::{self, Pending};
 use super::fault::Fault;
 use super::record::{Record, Rejections};
 use super::store::{PENDING, Store, stem_of};
@@ -66,23 +67,43 @@ impl Store<'_> {
         }))
     }
 
-    /// The rejections of each server that may run one of `program` only because a program is not known: of all if it is one of these. No
-    /// more of them counts, as it would hold every server.
+    /// The rejections of each server that may run one of `program` only because a program is not known: of all if it is one of these, and
+    /// also where the list of these cannot be read. No more of them counts, as it would hold every server. Of a record that cannot be read
+    /// it is those among what waits.
     pub(super) fn rejected_of_any(&self, program: &str) -> io::Result<Rejections> {
         let any = any_program();
-        let stems = match program.split(' ').any(|it| it == any) {
-            true => {
-                let names = self.files.names()?;
-                let stems = names.iter().filter_map(|name| stem_in(name));
-                stems.map(str::to_owned).collect()
-            }
-            false => self.stems_of(&any).unwrap_or_default(),
+        let is_any = |program: &str| program.split(' ').any(|it| it == any);
+        let all = || -> io::Result<BTreeSet<String>> {
+            let names = self.files.names()?;
+            Ok(names
+                .iter()
+                .filter_map(|name| stem_in(name).map(str::to_owned))
+                .collect())
         };
+        let (mut stems, is_certain) = match self.stems_of(&any) {
+            Ok(stems) if !is_any(program) => (stems, true),
+            _ => (all()?, is_any(program)),
+        };
+        stems.remove(&self.stem(None));
         let mut rejected = Rejections::default();
-        for stem in stems.iter().filter(|stem| **stem != self.stem(None)) {
-            if let Ok(Some(record)) = self.record(&format!("{stem}.json")) {
+        for stem in stems {
+            let record = self.record(&format!("{stem}.json")).ok().flatten();
+            if let Some(record) = &record
+                && !is_certain
+                && !is_any(&record.program)
+            {
+                continue;
+            }
+            if let Some(record) = record {
                 rejected.rejected.extend(record.rejected);
                 rejected.rejected_entries.extend(record.rejected_entries);
+            }
+            let waiting = self.files.read::<Pending>(&format!("{stem}{PENDING}"));
+            if let Ok(Some(waiting)) = waiting {
+                rejected.rejected.extend(change::rejected(&waiting.tools));
+                rejected
+                    .rejected_entries
+                    .extend(change::rejected(&waiting.entries));
             }
         }
         Ok(rejected)

@@ -498,6 +498,31 @@ fn a_decision_without_a_record_keeps_the_rejections_among_what_waits() {
 }
 
 #[test]
+fn a_rejection_holds_although_an_older_record_is_put_back() {
+    let directory = tempfile::tempdir().unwrap();
+    let pins = || {
+        let pins = pins(directory.path(), Trust::Report);
+        pins.load([key()].iter());
+        pins
+    };
+    let first = pins();
+    note(&first, &key(), &listed(&[("read", "a")]));
+    let tools = listed(&[("read", "b")]);
+    note(&first, &key(), &tools);
+    let record = record_of(directory.path(), "notes");
+    let older = fs::read(&record).unwrap();
+    first
+        .decide(&key(), &first.pending(&key().server), false)
+        .unwrap();
+    fs::write(&record, older).unwrap();
+    for _ in 0..2 {
+        let pins = pins();
+        note(&pins, &key(), &tools);
+        assert_eq!(held(&pins, &tools), ["read"]);
+    }
+}
+
+#[test]
 fn a_file_that_is_set_aside_replaces_no_earlier_one() {
     let directory = tempfile::tempdir().unwrap();
     let pins = pins(directory.path(), Trust::Report);

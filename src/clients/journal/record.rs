@@ -132,7 +132,7 @@ impl FileRecord {
         steps.map(|step| &step.path[1])
     }
 
-    /// The tool rules that the run has written to servers of mcpzip, each with the server's name.
+    /// The rules for tools and the projects that the run has written to servers of mcpzip, each with the server's name.
     pub(super) fn limits(&self) -> impl Iterator<Item = (String, Node)> {
         self.steps.iter().filter_map(StepRecord::limits)
     }
@@ -216,15 +216,21 @@ impl StepRecord {
         })
     }
 
-    /// The tool rules that the step has written to a server of mcpzip, with its name.
+    /// The rules for tools and the projects that the step has written to a server of mcpzip, with its name.
     fn limits(&self) -> Option<(String, Node)> {
+        const KEYS: [&str; 2] = ["tools", "projects"];
         let after = self.read()?.after?;
-        let tools = match self.path.as_slice() {
-            [section, _] if section == SERVERS => after.get("tools")?.clone(),
-            [section, _, key] if section == SERVERS && key == "tools" => after,
+        let limits = match self.path.as_slice() {
+            [section, _] if section == SERVERS => {
+                let limits = KEYS.map(|key| Some((key, after.get(key)?.clone())));
+                Node::map(limits.into_iter().flatten())
+            }
+            [section, _, key] if section == SERVERS && KEYS.contains(&key.as_str()) => {
+                Node::map([(key.as_str(), after)])
+            }
             _ => return None,
         };
-        Some((self.path[1].clone(), Node::map([("tools", tools)])))
+        Some((self.path[1].clone(), limits))
     }
 }
 

@@ -67,13 +67,17 @@ fn locations(client: Client, directory: &Path) -> Vec<ConfigLocation> {
         Client::CopilotCli => vec![directory.join(".mcp.json")],
         Client::Continue => {
             let folder = directory.join(".continue/mcpServers");
-            let mut all = listed(&folder, MOST_FILES);
+            let mut all = listed(&folder, usize::MAX);
             let is_list = |path: &Path| {
                 let ending = path.extension().and_then(OsStr::to_str);
                 path == folder || matches!(ending, Some("yaml" | "yml" | "json"))
             };
             all.retain(|path| *path != own.path && is_list(path));
-            all
+            // A folder cannot be read as a file, so its content counts as unknown.
+            match all.len() > MOST_FILES {
+                true => vec![folder],
+                false => all,
+            }
         }
         _ => Vec::new(),
     };

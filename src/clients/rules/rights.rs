@@ -303,17 +303,23 @@ impl Rights {
         rights
     }
 
-    /// The rules for tools without a condition, each with its key.
-    pub(in super::super) fn of_tools(&self) -> impl Iterator<Item = (&'static str, Carried)> {
+    /// The rules for tools without a condition and the projects in which it is hidden, each with its key.
+    pub(in super::super) fn limits(&self) -> impl Iterator<Item = (&'static str, Carried)> {
         let list = |tools: &BTreeSet<String>| tools.iter().cloned().collect::<Vec<_>>();
         let lists = [
-            ("ask", Carried::Ask(list(&self.ask))),
-            ("deny", Carried::Deny(list(&self.deny))),
+            ("tools.ask", Carried::Ask(list(&self.ask))),
+            ("tools.deny", Carried::Deny(list(&self.deny))),
         ];
         let only = self.callable();
-        let only = only.map(|tools| ("allow", Carried::Only(list(&tools))));
+        let only = only.map(|tools| ("tools.allow", Carried::Only(list(&tools))));
         let is_rule = |(_, rule): &(_, Carried)| !matches!(rule, Carried::Ask(it) | Carried::Deny(it) if it.is_empty());
-        only.into_iter().chain(lists.into_iter().filter(is_rule))
+        let hidden = self.outside.iter().map(|project| {
+            let project = project.replace("$${", "${");
+            ("projects", Carried::NotIn(project.into()))
+        });
+        only.into_iter()
+            .chain(lists.into_iter().filter(is_rule))
+            .chain(hidden)
     }
 
     /// The limits of these rules that `before` did not have.

@@ -1,5 +1,6 @@
 //! The directory of a command whose program is found there: it is one of its arguments.
 
+use super::lines::is_made;
 use super::spelling::bare;
 
 /// Programs that run what a directory has.
@@ -17,12 +18,43 @@ const INTERPRETERS: &[&str] = &["node", "python", "ruby", "php", "perl", "tsx", 
 /// Options before a directory.
 const OPTIONS: &[&str] = &["-C", "--directory", "--cwd", "--chdir"];
 
-/// `words` with the directory as the last one, if they start what is there.
-pub(super) fn within(mut words: Vec<String>, directory: Option<&str>) -> Vec<String> {
-    if let Some(directory) = directory.filter(|_| is_found_there(&words)) {
-        words.push(directory.trim_end_matches('/').to_owned());
+/// `words` with the directory as the last one, if they start what is there; and as they are, where it is not certain which directory it is,
+/// or it is one in which a program is found without it.
+pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<String>> {
+    let Some(directory) = directory.filter(|_| is_found_there(&words)) else {
+        return vec![words];
+    };
+    let mut there = words.clone();
+    let mut place = joined(None, directory);
+    if is_relative(&words[0])
+        && let Some((before, name)) = words[0].rsplit_once('/')
+    {
+        place = joined(Some(&place), before);
+        there[0] = format!("./{name}");
     }
-    words
+    let is_certain = place.starts_with(['/', '~']) && !place.ends_with("bin") && !is_made(&place);
+    there.push(place);
+    match is_certain {
+        true => vec![there],
+        false => vec![there, words],
+    }
+}
+
+/// The directory after `cd`, in the one before.
+pub(super) fn joined(before: Option<&str>, directory: &str) -> String {
+    let is_whole = directory.starts_with(['/', '~', '$', '%', '\\']) || directory.contains(':');
+    let before = before.filter(|_| !is_whole).unwrap_or_default();
+    let mut parts: Vec<&str> = Vec::new();
+    for part in before.split('/').chain(directory.split('/')) {
+        match (part, parts.last()) {
+            ("" | ".", _) => {}
+            ("..", Some(last)) if !last.starts_with(['.', '~', '$']) => _ = parts.pop(),
+            (part, _) => parts.push(part),
+        }
+    }
+    let is_of_root = before.starts_with('/') || before.is_empty() && directory.starts_with('/');
+    let start = if is_of_root { "/" } else { "" };
+    format!("{start}{}", parts.join("/"))
 }
 
 /// The directory that the options of a program give.
@@ -36,15 +68,21 @@ pub(super) fn given(args: &[String]) -> Option<&str> {
     next.or(joined)
 }
 
-/// The directory in the path of a program.
-pub(super) fn of_path(command: &str) -> Option<&str> {
+/// The directory in the path of a program, as [`within`] has it.
+pub(super) fn of_path(command: &str) -> Option<String> {
     let (directory, _) = command.rsplit_once('/')?;
-    let is_usual = directory.is_empty() || directory.ends_with("bin") || directory == ".";
-    (!is_usual).then_some(directory)
+    let directory = match directory {
+        "" => "/".to_owned(),
+        directory => joined(None, directory),
+    };
+    (!directory.is_empty()).then_some(directory)
+}
+
+fn is_relative(word: &str) -> bool {
+    word.starts_with("./") || word.starts_with("../")
 }
 
 fn is_found_there(words: &[String]) -> bool {
-    let is_relative = |word: &String| word.starts_with("./") || word.starts_with("../");
     words.iter().enumerate().any(|(at, word)| {
         let name = bare(word);
         let mut rest = words[at + 1..].iter();

@@ -25,7 +25,25 @@ pub(super) const UNKNOWN: &str = "$";
 
 /// Whether a shell makes a part of this word: from a variable, another command or braces.
 pub(super) fn is_made(word: &str) -> bool {
-    word.contains(['$', '`']) || word.contains('{') && word.contains([',', '}'])
+    let is_name = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    // `%NAME%`, and `!NAME!`.
+    let has_between =
+        |mark: char| word.split(mark).skip(1).any(is_name) && word.matches(mark).count() > 1;
+    word.contains(['$', '`'])
+        || word.contains('{') && word.contains([',', '}'])
+        || has_between('%')
+        || has_between('!')
+}
+
+/// Whether a shell finds the files of such names.
+pub(super) fn is_glob(name: &str) -> bool {
+    let is_set = name
+        .split_once('[')
+        .is_some_and(|(_, rest)| rest.contains(']'));
+    name != "*" && (is_set || name.contains(['*', '?']))
 }
 
 /// Whether a shell puts words that it was started with in the place of this one.
@@ -83,18 +101,17 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
             }
             (None | Some('"'), '$') if chars.next_if_eq(&'(').is_some() => {
                 word.get_or_insert_default().push_str(UNKNOWN);
-                let mut depth = 1;
-                while depth > 0
-                    && let Some(c) = chars.next()
-                {
-                    depth += i32::from(c == '(') - i32::from(c == ')');
-                }
+                pass(&mut chars);
             }
             (None, '$') if chars.peek().is_some_and(|c| "'\"".contains(*c)) => {}
             (Some(_), c) => word.get_or_insert_default().push(c),
             (None, '\'' | '"') => {
                 quote = Some(c);
                 word.get_or_insert_default();
+            }
+            (None, '<') if chars.next_if_eq(&'(').is_some() => {
+                word.get_or_insert_default().push_str(UNKNOWN);
+                pass(&mut chars);
             }
             (None, '>' | '<') => {
                 word = word.filter(|word| word.parse::<u8>().is_err());
@@ -131,15 +148,29 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
         let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
         let words: Vec<String> = words.into_iter().skip_while(is_before).collect();
         if is_in(&["cd", "pushd"], words.first()) {
-            directory = words.into_iter().nth(1);
+            let is_option = |word: &&String| word.starts_with('-') || *word == "/d";
+            let next = words.iter().skip(1).find(|word| !is_option(word));
+            let next = next.map_or("~", String::as_str);
+            directory = Some(directories::joined(directory.as_deref(), next));
+        } else if is_in(&["source", "."], words.first()) && is_in(&[UNKNOWN], words.get(1)) {
+            found.push(vec![vec![UNKNOWN.to_owned()]]);
         } else if !words.is_empty() && !is_in(ASIDE, words.first()) {
             found.push(directories::within(words, directory.as_deref()));
         }
     }
     let last = found.pop();
-    found.retain(|words| !is_in(PREPARING, words.get(1)));
-    found.extend(last);
-    found
+    found.retain(|forms| !is_in(PREPARING, forms[0].get(1)));
+    found.into_iter().chain(last).flatten().collect()
+}
+
+/// Passes what is before the closing bracket.
+fn pass(chars: &mut impl Iterator<Item = char>) {
+    let mut depth = 1;
+    while depth > 0
+        && let Some(c) = chars.next()
+    {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+    }
 }
 
 /// Whether a word gives a variable its value.

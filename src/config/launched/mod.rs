@@ -15,7 +15,7 @@ mod wrappers;
 
 use std::collections::BTreeSet;
 
-use lines::is_made;
+use lines::{is_glob, is_made};
 pub(crate) use runners::arguments_of;
 pub(super) use runners::{Package, package};
 pub(super) use spelling::addresses;
@@ -115,11 +115,11 @@ pub(super) fn programs(command: &str, args: &[String]) -> BTreeSet<Program> {
 /// The programs of a command line that are found in a directory; none if they do not depend on it.
 pub(super) fn programs_in(directory: &str, command: &str, args: &[String]) -> BTreeSet<Program> {
     let line = [vec![command.to_owned()], args.to_vec()].concat();
-    let there = directories::within(line.clone(), Some(directory));
-    match there == line {
-        true => BTreeSet::new(),
-        false => programs(&there[0], &there[1..]),
-    }
+    let forms = directories::within(line.clone(), Some(directory)).into_iter();
+    let there = forms.filter(|form| *form != line);
+    there
+        .flat_map(|form| programs(&form[0], &form[1..]))
+        .collect()
 }
 
 /// See [`Way`].
@@ -170,7 +170,7 @@ impl Reader {
         }
         self.seen.insert(line.to_vec());
         let file = command.rsplit('/').next().unwrap_or(command);
-        if is_made(file) {
+        if is_made(file) || is_glob(file) {
             self.found.insert(Program::any());
         }
         let is_package = may_install(command, args);
@@ -179,7 +179,7 @@ impl Reader {
             self.add(Kind::Plain, name, args, is_package);
             // As the same after `cd` into its directory.
             if let Some(directory) = directories::of_path(command) {
-                let args = [args.to_vec(), vec![directory.to_owned()]].concat();
+                let args = [args.to_vec(), vec![directory]].concat();
                 self.add(Kind::Plain, name, &args, is_package);
             }
         }

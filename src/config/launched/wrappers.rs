@@ -4,6 +4,7 @@ use super::directories;
 use super::lines::{UNKNOWN, commands, is_variable, words};
 use super::options::Options;
 use super::runners::{called, is_runner};
+use super::spelling::bare;
 
 const SHELLS: &[&str] = &[
     "sh",
@@ -116,7 +117,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     if LAUNCHERS.contains(&name) {
         let directory = directories::given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
-            return vec![directories::within(args[at + 1..].to_vec(), directory)];
+            return directories::within(args[at + 1..].to_vec(), directory);
         }
         let is_verb = |arg: &String| ["run", "exec", "x"].contains(&arg.as_str());
         // Its own options may come first.
@@ -126,8 +127,11 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
         };
         let lines = after(&args[at..], "", 0).into_iter();
         return lines
-            .map(|words| directories::within(words, directory))
+            .flat_map(|words| directories::within(words, directory))
             .collect();
+    }
+    if name == "eval" {
+        return commands(&args.join(" "));
     }
     let mut known = WRAPPERS.iter();
     let known = known.find(|(names, ..)| names.split(' ').any(|known| known == name));
@@ -191,26 +195,53 @@ fn of_line(name: &str, words: &[String]) -> Vec<Vec<String>> {
         let parts = words.split(|word| ["&", "&&", "||", "|", ";"].contains(&word.as_str()));
         return parts.map(<[String]>::to_vec).collect();
     }
-    let mut all = commands(text);
-    for words in &mut all {
+    let all = commands(text);
+    let mut names = text.split(|c: char| !c.is_ascii_alphanumeric());
+    let is_set = others.len() < 2 || names.any(|name| name == "set");
+    let lines = all.into_iter().flat_map(|mut words| {
         // Those that stand for one of the others.
-        for word in words.iter_mut() {
+        for word in &mut words {
             let number = word.strip_prefix('$').map(|it| it.trim_matches(['{', '}']));
             let number = number.and_then(|it| it.parse::<usize>().ok());
             if let Some(given) = number.and_then(|number| others.get(number)) {
                 word.clone_from(given);
             }
         }
-        let (at, given) = match words
-            .iter()
-            .position(|word| ["$@", "$*", "${@}"].contains(&word.as_str()))
-        {
-            Some(at) => (at, others.get(1..).unwrap_or_default()),
-            None => continue,
+        let is_all = |word: &String| ["$@", "$*", "${@}", "${*}"].contains(&word.as_str());
+        let Some(at) = words.iter().position(is_all) else {
+            return match reads_commands(&words) {
+                true => vec![words, vec![UNKNOWN.to_owned()]],
+                false => vec![words],
+            };
         };
-        words.splice(at..=at, given.iter().cloned());
-    }
-    all
+        // `set` may have given others.
+        let unknown = words.clone();
+        words.splice(at..=at, others.get(1..).unwrap_or_default().iter().cloned());
+        match is_set {
+            true => vec![words, unknown],
+            false => vec![words],
+        }
+    });
+    lines.collect()
+}
+
+/// Whether these words start a shell that reads what it runs: from another program, or from a text after `<<<`.
+fn reads_commands(words: &[String]) -> bool {
+    let is_wrapper = |name: &str| {
+        let mut names = WRAPPERS.iter().flat_map(|(names, ..)| names.split(' '));
+        names.any(|known| known == name)
+    };
+    let mut words = words
+        .iter()
+        .skip_while(|word| is_variable(word) || word.starts_with('-') || is_wrapper(&bare(word)));
+    let Some(shell) = words.next().map(|word| bare(word)) else {
+        return false;
+    };
+    let args: Vec<String> = words.cloned().collect();
+    let is_file = |word: &String| !word.starts_with(['-', '$']) && !word.starts_with("/dev/");
+    SHELLS.contains(&shell.as_str())
+        && line(&shell, &args).is_none()
+        && (!args.iter().any(is_file) || args.iter().any(|word| word == "-s"))
 }
 
 /// The words of `env -S TEXT`, with those after it.

@@ -38,8 +38,8 @@ impl Rendered {
             return known.found.clone();
         }
         let found = render();
-        // A definition that could not be read is read again next time.
-        if hits.upgrade().is_some_and(|hits| hits.len() == found.len()) {
+        // A definition that could not be read is read again next time, and hits that the index does not keep never come again.
+        if hits.strong_count() > 1 && hits.upgrade().is_some_and(|hits| hits.len() == found.len()) {
             let mut kept = self.0.lock();
             kept.truncate(KEPT - 1);
             kept.push_front(Search {
@@ -73,6 +73,7 @@ mod tests {
         let (hits, more, unread) = (hits(1), hits(1), hits(2));
         let mut count = 0;
         let mut of = |snapshot: &Arc<Snapshot>, hits: &Arc<[Hit]>| {
+            let _of_the_index = Arc::clone(hits);
             let found = rendered.of(snapshot, hits, || {
                 count += 1;
                 vec![Found {
@@ -94,5 +95,9 @@ mod tests {
             of(&one, &Arc::from(&hits[..]));
         }
         assert_eq!(of(&one, &hits), (5 + KEPT + 1).to_string(), "few are kept");
+        let kept = || rendered.0.lock().front().map(|kept| kept.hits.clone());
+        let before = kept();
+        let _ = rendered.of(&one, &Arc::from(&unread[..1]), Vec::new);
+        assert!(kept().unwrap().ptr_eq(&before.unwrap()), "of a reranker");
     }
 }

@@ -86,6 +86,69 @@ fn an_account_that_its_client_has_on_is_not_closed_by_another_one_that_is_off() 
 }
 
 #[test]
+fn a_server_that_is_hidden_in_a_project_is_hidden_there_in_each_order_of_runs_and_in_any_form() {
+    let gh = json!({ "command": "x-mcp", "args": ["a"] });
+    let other = json!({ "command": "x-mcp", "args": ["a", "-v"] });
+    for first in ["claude-code", "cursor", ""] {
+        let machine = Machine::new();
+        let project = machine.home("p").display().to_string();
+        let hidden = json!([format!("!{project}")]);
+        let own = json!({
+            "mcpServers": { "gh": gh, "shown": { "command": "x-mcp", "args": ["a", "-s"] } },
+            "projects": { &project: { "disabledMcpServers": ["gh"] } },
+        });
+        machine.put(user_file("claude-code"), &own.to_string());
+        machine.put(user_file("cursor"), &servers(&json!({ "g2": other })));
+        let before = match first {
+            "" => Value::Null,
+            first => machine.migrate(&["--client", first]),
+        };
+        let report = machine.migrate(&[]);
+        let here = machine.servers();
+        assert_eq!(here["gh"]["projects"], hidden, "{first}: {before:#}");
+        assert_eq!(here["g2"]["projects"], hidden, "{first}: {report:#}");
+    }
+}
+
+#[test]
+fn a_limit_to_projects_is_named_for_an_entry_that_is_added_later() {
+    let gh = json!({ "command": "x-mcp", "args": ["a"] });
+    let machine = Machine::new();
+    let project = machine.home("p").display().to_string();
+    let own = json!({
+        "mcpServers": { "gh": gh },
+        "projects": { &project: { "disabledMcpServers": ["gh"] } },
+    });
+    machine.put(user_file("claude-code"), &own.to_string());
+    machine.migrate(&[]);
+    for (name, entry) in [
+        ("g4", json!({ "command": "x-mcp", "args": ["a", "-v"] })),
+        ("g5", gh),
+    ] {
+        let added = machine
+            .run(&["add", name, "--no-check", &entry.to_string()])
+            .code(0);
+        let told = format!("Claude Code can call `{name}`");
+        assert!(added.stderr.contains(&told), "{added}");
+    }
+    let examined = machine.run(&["doctor"]);
+    let all = format!("{}{}", examined.stdout, examined.stderr);
+    assert!(
+        all.contains("Claude Code can call `g4`, `g5`"),
+        "{examined}"
+    );
+    let report = machine.migrate(&[]);
+    for name in ["g4", "g5"] {
+        let projects = &machine.servers()[name]["projects"];
+        assert_eq!(
+            *projects,
+            json!([format!("!{project}")]),
+            "{name}: {report:#}"
+        );
+    }
+}
+
+#[test]
 fn a_journal_that_cannot_be_read_or_is_gone_opens_nothing() {
     let other = servers(&json!({ "h": { "command": "bunx", "args": ["pkg"] } }));
     for is_gone in [false, true] {
