@@ -10,7 +10,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
 use super::printable::printable;
-use super::setup::warnings_about;
+use super::setup::{refusal_hint, warnings_about};
 use super::unknown::unknown;
 use crate::clients::{Client, Journal};
 use crate::config::{
@@ -181,29 +181,6 @@ fn forgotten_hint(name: &str, paths: &Paths) -> Option<String> {
             },
         )
     })
-}
-
-/// Tells which clients had a server switched off before it moved here, where it is on for all.
-pub(super) fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
-    let history = Journal::new(&paths.state_dir).history();
-    let clients: Vec<Client> = history.refused_by(name).collect();
-    if clients.is_empty() {
-        return history.warning();
-    }
-    let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
-    let ways = clients.iter().map(|client| {
-        let client = client.name();
-        format!("`mcpzip disconnect {client}`, then `mcpzip connect {client} --profile NAME`")
-    });
-    Some(format!(
-        "{} had `{name}` switched off, and can call it now through mcpzip. To keep it from {}, write a profile without it, and use that: {}",
-        titles.join(" and "),
-        match titles.len() {
-            1 => "this client alone",
-            _ => "these clients alone",
-        },
-        Vec::from_iter(ways).join("; ")
-    ))
 }
 
 /// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.

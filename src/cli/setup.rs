@@ -383,3 +383,26 @@ fn surface_warning(client: Client, seen: &SeenBy) -> Option<String> {
         surface.text()
     ))
 }
+
+/// Tells which clients had a server switched off before it moved here, where it is on for all.
+pub(super) fn refusal_hint(name: &str, paths: &Paths) -> Option<String> {
+    let history = Journal::new(&paths.state_dir).history();
+    let clients: Vec<Client> = history.refused_by(name).collect();
+    if clients.is_empty() {
+        return history.warning();
+    }
+    let titles: Vec<&str> = clients.iter().map(|client| client.title()).collect();
+    let ways = clients.iter().map(|client| {
+        let client = client.name();
+        format!("`mcpzip disconnect {client}`, then `mcpzip connect {client} --profile NAME`")
+    });
+    Some(format!(
+        "{} had `{name}` switched off, and can call it now through mcpzip. To keep it from {}, write a profile without it, and use that: {}",
+        titles.join(" and "),
+        match titles.len() {
+            1 => "this client alone",
+            _ => "these clients alone",
+        },
+        Vec::from_iter(ways).join("; ")
+    ))
+}

@@ -1,7 +1,6 @@
 //! The directory of a command whose program is found there: it is one of its arguments.
 
-use super::lines::is_made;
-use super::spelling::bare;
+use super::spelling::{bare, is_made};
 
 /// Programs that run what a directory has.
 const OF_PROJECTS: &[&str] = &[

@@ -23,21 +23,6 @@ const PREPARING: &[&str] = &[
 /// A word that stands for what is not known from the text.
 pub(super) const UNKNOWN: &str = "$";
 
-/// Whether a shell makes a part of this word: from a variable, another command or braces.
-pub(super) fn is_made(word: &str) -> bool {
-    let is_name = |part: &str| {
-        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-    };
-    // `%NAME%`, and `!NAME!`.
-    let has_between =
-        |mark: char| word.split(mark).skip(1).any(is_name) && word.matches(mark).count() > 1;
-    word.contains(['$', '`'])
-        || word.contains('{') && word.contains([',', '}'])
-        || has_between('%')
-        || has_between('!')
-}
-
 /// Whether a shell finds the files of such names.
 pub(super) fn is_glob(name: &str) -> bool {
     let is_set = name

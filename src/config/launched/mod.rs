@@ -15,11 +15,11 @@ mod wrappers;
 
 use std::collections::BTreeSet;
 
-use lines::{is_glob, is_made};
+use lines::is_glob;
 pub(crate) use runners::arguments_of;
 pub(super) use runners::{Package, package};
 pub(super) use spelling::addresses;
-use spelling::{bare, names, versionless};
+use spelling::{bare, is_made, names, versionless};
 
 use super::runner::{may_install, program_name};
 

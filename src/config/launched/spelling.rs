@@ -128,3 +128,18 @@ fn written(url: &str) -> String {
     let address = format!("{start}://{host}{path}");
     address.trim_end_matches('/').to_owned()
 }
+
+/// Whether a shell makes a part of this word: from a variable, another command or braces.
+pub(super) fn is_made(word: &str) -> bool {
+    let is_name = |part: &str| {
+        part.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+    };
+    // `%NAME%`, and `!NAME!`.
+    let has_between =
+        |mark: char| word.split(mark).skip(1).any(is_name) && word.matches(mark).count() > 1;
+    word.contains(['$', '`'])
+        || word.contains('{') && word.contains([',', '}'])
+        || has_between('%')
+        || has_between('!')
+}
