@@ -14,7 +14,9 @@ const ABANDONED: Duration = Duration::from_secs(600);
 #[must_use]
 pub(crate) fn leads_nowhere(path: &Path) -> Option<io::Error> {
     let there = path.ancestors().find(|it| it.symlink_metadata().is_ok())?;
-    let target = fs::read_link(there).ok().filter(|_| !there.exists())?;
+    let is_absent = |error: io::Error| error.kind() == io::ErrorKind::NotFound;
+    let is_nowhere = there.metadata().is_err_and(is_absent);
+    let target = fs::read_link(there).ok().filter(|_| is_nowhere)?;
     let link = match there == path {
         true => "it".to_owned(),
         false => format!("`{}`", there.display()),

@@ -15,6 +15,8 @@ pub(crate) struct History {
     pub(super) added: BTreeSet<String>,
     /// The rules for tools and the projects that a run has given to a server here, as entries without a program.
     pub(super) limits: Vec<(String, Node)>,
+    /// The entries that runs have added here.
+    pub(super) brought: Vec<(String, Node)>,
     /// The records that cannot be read, one sentence each.
     pub(super) unread: Vec<String>,
 }
@@ -39,6 +41,16 @@ impl History {
     pub(super) fn had(&self, client: Client, name: &str) -> bool {
         let mut moved = self.moved.iter();
         moved.any(|(of, [_, here])| *of == client && here == name)
+    }
+
+    /// Whether a client had this server, with the program or URL that `entry` has.
+    pub(super) fn had_program(&self, client: Client, name: &str, entry: &Node) -> bool {
+        let is_same = |brought: &Node| {
+            let mut keys = ["command", "args", "cwd", "url"].iter();
+            keys.all(|key| brought.get(key) == entry.get(key))
+        };
+        let mut brought = self.brought.iter().filter(|(of, _)| of == name);
+        self.had(client, name) && brought.any(|(_, brought)| is_same(brought))
     }
 
     /// Whether a client had this server, and had it on.

@@ -650,8 +650,9 @@ fn limits_of_moved(
         let (now, there) = (Rights::read(node), other.form.as_ref().map(Rights::read));
         let found = Found::read(at_mcpzip(client, config_file, around), name, node);
         let is_here = other.location.path == config_file;
+        let had = |form| servers.history.had_program(client, &other.name, form);
         let is_shown =
-            is_here && nearness != Nearness::Equal && servers.history.had(client, &other.name);
+            is_here && nearness != Nearness::Equal && other.form.as_ref().is_some_and(had);
         for limits in servers.history.limits_of(client, name) {
             for (key, carried) in Rights::read(limits).limits() {
                 if is_shown && matches!(carried, Carried::NotIn(_)) {

@@ -74,6 +74,7 @@ pub(super) const FILE: &[Foreign] = &[
     foreign("serverAuth", AVELINO, always, FROM_AVELINO),
     foreign("sseProxy", RUNNER, always, FROM_RUNNER),
     foreign("require_mcp_auth", MCPPROXY, is_true, FROM_MCPPROXY),
+    foreign("anonymous_profile", MCPPROXY, always, FROM_MCPPROXY),
     foreign("read_only_mode", MCPPROXY, is_true, FROM_MCPPROXY),
     foreign("disable_management", MCPPROXY, is_true, FROM_MCPPROXY),
     foreign("docker_isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),

@@ -928,6 +928,7 @@ fn what_protects_in_mcpproxy_go_and_has_no_counterpart_stops_the_import() {
         (r#", "auth_broker": {"mode": "x"}"#, ""),
         ("", r#", "docker_isolation": {"enabled": true}"#),
         ("", r#", "tls": {"enabled": true}"#),
+        ("", r#", "anonymous_profile": "research""#),
         (
             "",
             r#", "profiles": [{"name": "research", "servers": ["a"], "max_tier": "read"}]"#,

@@ -47,6 +47,7 @@ const KEYS: &[&str] = &[
     "require_mcp_auth",
     "api_key",
     "profiles",
+    "anonymous_profile",
     "output_sanitisation",
     "output_validation",
     "tls",
@@ -582,6 +583,11 @@ fn protections(node: &Node, draft: &mut Draft) {
         "server_edition",
         is_set("server_edition") || is_set("teams"),
         "people, roles and their tokens are made here by `http.auth`, `roles` and `mcpzip token create`",
+    );
+    stop(
+        "anonymous_profile",
+        is_set("anonymous_profile"),
+        "the profile of callers without a credential is that of each client's entry here: `mcpzip connect CLIENT --profile NAME`",
     );
     if is_set("require_mcp_auth") {
         draft.want_tokens("`require_mcp_auth`");

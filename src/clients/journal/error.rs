@@ -26,6 +26,12 @@ pub(crate) enum JournalError {
         /// The requested name.
         id: String,
     },
+    /// The run was undone.
+    #[error("the run `{id}` is undone already; `mcpzip undo --list` shows all")]
+    Over {
+        /// The run.
+        id: String,
+    },
     /// There is no run left to undo.
     #[error("there is nothing to undo")]
     Nothing,

@@ -204,6 +204,7 @@ impl Journal {
             for file in files.filter(|_| record.state != RunState::Undone) {
                 let Some(client) = file.client.as_deref().and_then(Client::named) else {
                     history.limits.extend(file.limits());
+                    history.brought.extend(file.brought());
                     history.added.extend(file.added().cloned());
                     continue;
                 };
@@ -309,7 +310,10 @@ impl Journal {
             record.map_or(true, |record| record.state != RunState::Undone)
         };
         match id {
-            Some(id) if ids.iter().any(|known| known == id) => Ok(id.to_owned()),
+            Some(id) if ids.iter().any(|known| known == id) => match is_open(&id.to_owned()) {
+                true => Ok(id.to_owned()),
+                false => Err(JournalError::Over { id: id.to_owned() }),
+            },
             Some(id) => Err(JournalError::Unknown { id: id.to_owned() }),
             None => {
                 ids.reverse();

@@ -137,6 +137,16 @@ impl FileRecord {
         self.steps.iter().filter_map(StepRecord::limits)
     }
 
+    /// The entries that the run has written to mcpzip, each with its name.
+    pub(super) fn brought(&self) -> impl Iterator<Item = (String, Node)> {
+        self.steps
+            .iter()
+            .filter_map(|step| match step.path.as_slice() {
+                [section, name] if section == SERVERS => Some((name.clone(), step.read()?.after?)),
+                _ => None,
+            })
+    }
+
     /// All servers of mcpzip that the run has changed.
     pub(super) fn servers(&self) -> impl Iterator<Item = &String> {
         let steps = self.steps.iter().filter(|_| self.client.is_none());

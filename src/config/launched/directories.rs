@@ -1,5 +1,7 @@
 //! The directory of a command whose program is found there: it is one of its arguments.
 
+use std::env;
+
 use super::spelling::{bare, is_made};
 
 /// Programs that run what a directory has.
@@ -31,7 +33,7 @@ pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<Str
         place = joined(Some(&place), before);
         there[0] = format!("./{name}");
     }
-    let is_certain = place.starts_with(['/', '~']) && !place.ends_with("bin") && !is_made(&place);
+    let is_certain = place.starts_with('/') && !place.ends_with("bin") && !is_made(&place);
     there.push(place);
     match is_certain {
         true => vec![there],
@@ -39,8 +41,12 @@ pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<Str
     }
 }
 
-/// The directory after `cd`, in the one before.
+/// The directory after `cd`, in the one before. The home is the one of this process.
 pub(super) fn joined(before: Option<&str>, directory: &str) -> String {
+    let of_home = directory.strip_prefix('~');
+    let of_home = of_home.filter(|rest| rest.is_empty() || rest.starts_with('/'));
+    let whole = of_home.and_then(|rest| Some(format!("{}{rest}", env::home_dir()?.to_str()?)));
+    let directory = whole.as_deref().unwrap_or(directory);
     let is_whole = directory.starts_with(['/', '~', '$', '%', '\\']) || directory.contains(':');
     let before = before.filter(|_| !is_whole).unwrap_or_default();
     let mut parts: Vec<&str> = Vec::new();

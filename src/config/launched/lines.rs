@@ -20,6 +20,9 @@ const PREPARING: &[&str] = &[
     "use", "activate", "login",
 ];
 
+/// The changes of directory of a line that are followed.
+const MOST_CHANGES: usize = 16;
+
 /// A word that stands for what is not known from the text.
 pub(super) const UNKNOWN: &str = "$";
 
@@ -127,20 +130,38 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
     end(&mut word, &mut is_file, &mut all);
     let is_in =
         |list: &[&str], word: Option<&String>| word.is_some_and(|it| list.contains(&it.as_str()));
-    let mut directory: Option<String> = None;
+    // All that may be in force, the latest one last.
+    let mut directories: Vec<String> = Vec::new();
     let mut found = Vec::new();
+    let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
+    let all = all.into_iter();
+    let all: Vec<Vec<String>> = all
+        .map(|words| words.into_iter().skip_while(is_before).collect())
+        .collect();
+    // A change of directory may be over, or not have been made: `(cd X)`, `cd X || …`, `cd -`.
+    let changes = |words: &&Vec<String>| is_in(&["cd", "pushd", "popd"], words.first());
+    let count = all.iter().filter(changes).count();
+    let is_certain = count <= 1 && !line.contains(['(', '|']);
     for words in all {
-        let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
-        let words: Vec<String> = words.into_iter().skip_while(is_before).collect();
         if is_in(&["cd", "pushd"], words.first()) {
             let is_option = |word: &&String| word.starts_with('-') || *word == "/d";
             let next = words.iter().skip(1).find(|word| !is_option(word));
             let next = next.map_or("~", String::as_str);
-            directory = Some(directories::joined(directory.as_deref(), next));
+            // So many would take long, and mean nothing that could be known.
+            if count <= MOST_CHANGES {
+                let before = directories.last().map(String::as_str);
+                directories.push(directories::joined(before, next));
+            }
         } else if is_in(&["source", "."], words.first()) && is_in(&[UNKNOWN], words.get(1)) {
             found.push(vec![vec![UNKNOWN.to_owned()]]);
         } else if !words.is_empty() && !is_in(ASIDE, words.first()) {
-            found.push(directories::within(words, directory.as_deref()));
+            let within = |directory| directories::within(words.clone(), Some(directory));
+            let latest = directories.iter().rev().map(String::as_str);
+            let mut forms: Vec<_> = latest.flat_map(within).collect();
+            if !is_certain || directories.is_empty() {
+                forms.push(words);
+            }
+            found.push(forms);
         }
     }
     let last = found.pop();

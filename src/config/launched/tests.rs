@@ -208,6 +208,31 @@ fn one_package_is_one_program_in_every_form() {
 }
 
 #[test]
+fn a_program_in_a_directory_that_may_not_be_the_latest_one_may_be_each_of_them() {
+    let home = std::env::home_dir().unwrap().display().to_string();
+    let plain = |path: &str| programs_of(path, &["a".to_owned()]);
+    let shell = |line: &str| programs_of("sh", &["-c".to_owned(), line.to_owned()]);
+    let (there, own) = ("/x/tools/srv", format!("{home}/tools/srv"));
+    for (line, path) in [
+        ("cd /x/tools && ./srv a", there),
+        ("cd /x/tools; (cd /; true); ./srv a", there),
+        ("cd /x/tools; cd / ; cd - >/dev/null; ./srv a", there),
+        ("cd /x/tools; cd /nowhere || true; ./srv a", there),
+        ("pushd /x/tools; pushd /b; popd; ./srv a", there),
+        ("cd ~/tools && ./srv a", &own),
+        ("cd; ./tools/srv a", &own),
+    ] {
+        assert!(!shell(line).is_disjoint(&plain(path)), "{line}");
+    }
+    let mail = shell("cd /srv/mail && npm start");
+    assert!(mail.is_disjoint(&shell("cd /srv/notes && npm start")));
+    let many = "cd a; ".repeat(50_000) + "./srv a";
+    let start = std::time::Instant::now();
+    assert!(!shell(&many).is_empty());
+    assert!(start.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
 fn other_programs_are_others() {
     for (one, other) in [
         ("npx pkg /x", "npx pkg /y"),

@@ -33,6 +33,10 @@ fn an_undo_keeps_a_server_that_a_later_run_relies_on() {
         "{undone}"
     );
     assert!(machine.read(user_file("claude-code")).contains("\"gh\""));
+    for arguments in [&["undo", &run][..], &["undo", &run, "--dry-run"]] {
+        let again = machine.run(arguments).code(1);
+        assert!(again.stderr.contains("is undone already"), "{again}");
+    }
     // The later one is undone as any other, and nothing needs the server then.
     machine.undo();
     assert_eq!(machine.read(user_file("cursor")), GH);

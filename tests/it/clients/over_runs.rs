@@ -103,6 +103,12 @@ fn a_server_that_is_hidden_in_a_project_is_hidden_there_in_each_order_of_runs_an
             "" => Value::Null,
             first => machine.migrate(&["--client", first]),
         };
+        if first == "claude-code" {
+            // The client showed this one there.
+            let again = machine.migrate(&["--client", first]);
+            let shown = &machine.servers()["shown"]["projects"];
+            assert!(shown.is_null(), "{again:#}");
+        }
         let report = machine.migrate(&[]);
         let here = machine.servers();
         assert_eq!(here["gh"]["projects"], hidden, "{first}: {before:#}");
@@ -116,29 +122,30 @@ fn a_limit_to_projects_is_named_for_an_entry_that_is_added_later() {
     let machine = Machine::new();
     let project = machine.home("p").display().to_string();
     let own = json!({
-        "mcpServers": { "gh": gh },
+        "mcpServers": { "gh": gh, "foo": { "command": "z" } },
         "projects": { &project: { "disabledMcpServers": ["gh"] } },
     });
     machine.put(user_file("claude-code"), &own.to_string());
     machine.migrate(&[]);
+    // The client had another program under the second name.
     for (name, entry) in [
         ("g4", json!({ "command": "x-mcp", "args": ["a", "-v"] })),
+        ("foo", json!({ "command": "x-mcp", "args": ["a", "-w"] })),
         ("g5", gh),
     ] {
-        let added = machine
-            .run(&["add", name, "--no-check", &entry.to_string()])
-            .code(0);
+        let add = ["add", name, "--no-check", "--force", &entry.to_string()];
+        let added = machine.run(&add).code(0);
         let told = format!("Claude Code can call `{name}`");
         assert!(added.stderr.contains(&told), "{added}");
     }
     let examined = machine.run(&["doctor"]);
     let all = format!("{}{}", examined.stdout, examined.stderr);
     assert!(
-        all.contains("Claude Code can call `g4`, `g5`"),
+        all.contains("Claude Code can call `foo`, `g4`, `g5`"),
         "{examined}"
     );
     let report = machine.migrate(&[]);
-    for name in ["g4", "g5"] {
+    for name in ["g4", "foo", "g5"] {
         let projects = &machine.servers()[name]["projects"];
         assert_eq!(
             *projects,
