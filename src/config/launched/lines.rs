@@ -20,10 +20,10 @@ const PREPARING: &[&str] = &[
     "use", "activate", "login",
 ];
 
-/// The changes of directory of a line that are followed.
+/// The number of changes of directory that are followed; a line with more may start any program.
 const MOST_CHANGES: usize = 16;
 
-/// A word that stands for what is not known from the text.
+/// The placeholder for a word that a shell makes, so that the text does not have it.
 pub(super) const UNKNOWN: &str = "$";
 
 /// Whether a shell finds the files of such names.
@@ -147,7 +147,6 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
             let is_option = |word: &&String| word.starts_with('-') || *word == "/d";
             let next = words.iter().skip(1).find(|word| !is_option(word));
             let next = next.map_or("~", String::as_str);
-            // So many would take long, and mean nothing that could be known.
             if count <= MOST_CHANGES {
                 let before = directories.last().map(String::as_str);
                 directories.push(directories::joined(before, next));
@@ -160,6 +159,9 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
             let mut forms: Vec<_> = latest.flat_map(within).collect();
             if !is_certain || directories.is_empty() {
                 forms.push(words);
+            }
+            if count > MOST_CHANGES {
+                forms.push(vec![UNKNOWN.to_owned()]);
             }
             found.push(forms);
         }

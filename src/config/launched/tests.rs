@@ -228,7 +228,7 @@ fn a_program_in_a_directory_that_may_not_be_the_latest_one_may_be_each_of_them()
     assert!(mail.is_disjoint(&shell("cd /srv/notes && npm start")));
     let many = "cd a; ".repeat(50_000) + "./srv a";
     let start = std::time::Instant::now();
-    assert!(!shell(&many).is_empty());
+    assert!(shell(&many).contains(&crate::config::any_program()));
     assert!(start.elapsed() < std::time::Duration::from_secs(10));
 }
 
