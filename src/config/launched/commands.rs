@@ -26,20 +26,30 @@ const PREPARING: &[&str] = &[
 const MOST_CHANGES: usize = 16;
 
 /// The length of a text, in bytes, above which it is not read: it may start any program.
-const LONGEST: usize = 16 * 1024;
+const LONGEST: usize = 8 * 1024;
 
 /// The commands of a text, each as its words: without variables before them, redirections and what only prepares.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     if text.len() > LONGEST {
         return vec![vec![UNKNOWN.to_owned()]];
     }
-    // A change of directory may be over, or not have been made: `(cd X)`, `cd X || …`.
-    let is_certain = !text.contains(['(', '|']);
+    let is_certain = is_in_force(text);
     let mut all = placed(split(text, true), is_certain);
     if text.contains('\\') {
         all.extend(placed(split(text, false), is_certain));
     }
     all
+}
+
+/// Whether the change of directory in a text is in force for all that follows: not in `(cd X)`, `cd X || …`, `cd X & …` and `[ … ] && cd X; …`.
+fn is_in_force(text: &str) -> bool {
+    let mut words = text.split([' ', '\t', '\n', ';']);
+    let is_condition = |word: &str| ["&&", "if", "then", "while", "until", "case"].contains(&word);
+    let is_change = |word: &str| ["cd", "pushd"].contains(&word);
+    let before = words.by_ref().take_while(|word| !is_change(word));
+    let is_conditional = before.filter(|word| is_condition(word)).count() > 0;
+    let plain = text.replace("&&", "").replace(">&", "").replace("&>", "");
+    !plain.contains(['(', '|', '&']) && !(is_conditional && text.contains([';', '\n']))
 }
 
 /// The commands among `all` that may start a server, in each directory that may be in force.

@@ -64,7 +64,7 @@ const MOST: usize = 50;
 
 /// The longest line that is read, and the length of all that is read and found of one. See [`length`].
 const LONGEST: usize = 32 * 1024;
-const LONGEST_WHOLE: usize = 128 * 1024;
+const LONGEST_WHOLE: usize = 96 * 1024;
 
 impl Kind {
     /// The words of `packages.tsv` and of hashes that are stored.
@@ -127,8 +127,9 @@ pub(super) fn programs_in(directory: &str, command: &str, args: &[String]) -> BT
         return BTreeSet::new();
     }
     let forms = directories::within(line.clone(), Some(directory)).into_iter();
-    let there = forms.filter(|form| *form != line);
-    there
+    let forms = forms.filter(|form| *form != line);
+    let forms = forms.chain(shells::from(directory, &line));
+    forms
         .flat_map(|form| programs(&form[0], &form[1..]))
         .collect()
 }
@@ -237,9 +238,12 @@ impl Reader {
             self.add_address(args);
         }
         let elsewhere = runners::elsewhere(&name, args).into_iter();
+        let packages = runners::packages(&name, args).into_iter();
+        // `npx tsx FILE`.
+        let of_packages = packages.flat_map(|it| shells::inner(&it.name(), it.args));
         let of_project = directories::of_project(&name, args);
         let inner = wrappers::inner(&name, args).into_iter();
-        for inner in inner.chain(elsewhere).chain(of_project) {
+        for inner in inner.chain(elsewhere).chain(of_project).chain(of_packages) {
             if self.length > LONGEST_WHOLE {
                 return;
             }

@@ -79,6 +79,19 @@ pub(super) fn text_at(name: &str, args: &[String]) -> Option<usize> {
     }
 }
 
+/// A line with a shell, whose text begins in a directory.
+pub(super) fn from(directory: &str, line: &[String]) -> Option<Vec<String>> {
+    let at = (0..line.len()).find_map(|at| {
+        let name = bare(&line[at]);
+        let text = text_at(&name, &line[at + 1..]).filter(|_| is_shell(&name))?;
+        (at + 1 + text < line.len()).then_some(at + 1 + text)
+    })?;
+    let mut there = line.to_vec();
+    let quoted = directory.replace('\'', r"'\''");
+    there[at] = format!("cd '{quoted}' && {}", line[at]);
+    Some(there)
+}
+
 fn text(name: &str, args: &[String]) -> Option<Text> {
     let (_, valued) = SHELLS.iter().find(|(names, _)| has(names, name))?;
     let mut may_be_value = false;

@@ -221,10 +221,19 @@ fn a_program_in_a_directory_that_may_not_be_the_latest_one_may_be_each_of_them()
         ("cd /x/tools; cd / ; cd - >/dev/null; ./srv a", there),
         ("cd /x/tools; cd /nowhere || true; ./srv a", there),
         ("pushd /x/tools; pushd /b; popd; ./srv a", there),
+        ("cd /b & cd /x/tools; ./srv a", there),
         ("cd ~/tools && ./srv a", &own),
         ("cd; ./tools/srv a", &own),
     ] {
         assert!(!shell(line).is_disjoint(&plain(path)), "{line}");
+    }
+    let start = programs_of("npm", &["start".to_owned()]);
+    for line in [
+        "cd /a & npm start",
+        "[ -d /a ] && cd /a; npm start",
+        "if true; then cd /a; fi; npm start",
+    ] {
+        assert!(!shell(line).is_disjoint(&start), "{line}");
     }
     let mail = shell("cd /srv/mail && npm start");
     assert!(mail.is_disjoint(&shell("cd /srv/notes && npm start")));
@@ -325,6 +334,7 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
             r"cmd /c cd /d C:\a && node server.js",
         ),
         ("uv --directory /a run s.py", "sh -c cd~/a~&&~uv~run~s.py"),
+        ("npx -y tsx /a/s.ts x", "sh -c cd~/a~&&~npx~tsx~s.ts~x"),
         ("npm --prefix=/a start", "sh -c cd~/a~&&~npm~start"),
         (
             "sh -c cd~$HOME/a~&&~node~s.js",
@@ -332,6 +342,17 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
         ),
     ] {
         assert!(may_be_same(one, other), "{one}, {other}");
+    }
+    let there = programs("node", &["/a/b/s.js".to_owned()]);
+    for (directory, line) in [
+        ("/a", "node b/s.js"),
+        ("/a/b", "timeout 9 node s.js"),
+        ("/a/b", "sh -c exec~node~s.js"),
+        ("/a", "env A=1 bash -lc cd~b~&&~node~s.js"),
+    ] {
+        let (command, args) = words(line);
+        let found = programs_in(directory, &command, &args);
+        assert!(!found.is_disjoint(&there), "{line}");
     }
     for (one, other) in [
         ("node /a/server.js", "node /b/server.js"),
