@@ -45,7 +45,7 @@ pub(super) fn compare(
     let before = store.read_of(program)?;
     let (others, fault) = match &before {
         None => store.rejected_of_any(program),
-        // It was edited to another program. What can be read of that counts, as a person may have no record to replace.
+        // It was edited to another program. Only the rejections that can be read count, as a person may have no record to replace.
         Some(known) if is_other(&known.program, program) => rejected_elsewhere(store, program),
         Some(_) => (Rejections::default(), None),
     };
@@ -136,7 +136,7 @@ fn is_other(before: &str, now: &str) -> bool {
     !before.contains("") && (is_new_any || both.next().is_none() && !now.contains(&any))
 }
 
-/// What was rejected under the other names of a program, as far as it can be read, and the error of the rest.
+/// The rejections under the other names of a program, as far as they can be read, and the error of the rest.
 pub(super) fn rejected_elsewhere(
     store: &Store<'_>,
     program: &str,

@@ -1,8 +1,8 @@
 //! The commands of a shell's text that may start a server, in their directories.
 
 use super::directories;
-use super::lines::{UNKNOWN, is_variable, split};
-use super::shells::sourced;
+use super::lines::{UNKNOWN, is_variable, split, unknown};
+use super::spelling::is_made;
 
 /// The words that may stand before a command.
 const KEYWORDS: &[&str] = &[
@@ -31,7 +31,7 @@ const LONGEST: usize = 8 * 1024;
 /// The commands of a text, each as its words: without variables before them, redirections and what only prepares.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
     if text.len() > LONGEST {
-        return vec![vec![UNKNOWN.to_owned()]];
+        return vec![unknown()];
     }
     let is_certain = is_in_force(text);
     let mut all = placed(split(text, true), is_certain);
@@ -82,7 +82,7 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
                 continue;
             }
             // Within the text of another one.
-            "trap" => words = vec![UNKNOWN.to_owned()],
+            "trap" => words = unknown(),
             "source" | "." => match sourced(&words) {
                 // Others only set variables for the commands after them.
                 Some(line) if at == last || line[0] == UNKNOWN => words = line,
@@ -98,7 +98,7 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             forms.push(words);
         }
         if count > MOST_CHANGES {
-            forms.push(vec![UNKNOWN.to_owned()]);
+            forms.push(unknown());
         }
         found.push(forms);
     }
@@ -110,4 +110,13 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     };
     found.retain(|forms| !is_preparing(&forms[0]));
     found.into_iter().chain(last).flatten().collect()
+}
+
+/// The words of `. FILE`, as the command line of that file; a file whose name is made may start anything.
+fn sourced(words: &[String]) -> Option<Vec<String>> {
+    let (_, file) = directories::split(words.get(1)?);
+    match is_made(file) {
+        true => Some(unknown()),
+        false => Some(words[1..].to_vec()),
+    }
 }

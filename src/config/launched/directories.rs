@@ -2,8 +2,8 @@
 
 use std::env;
 
-use super::lines::UNKNOWN;
-use super::shells::script;
+use super::lines::unknown;
+use super::scripts::script;
 use super::spelling::{bare, is_made};
 
 /// Programs that run what a directory has.
@@ -48,7 +48,7 @@ pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<Str
     }
     let is_certain = place.starts_with('/') && !place.ends_with("bin") && !is_made(&place);
     if is_made(&place) && !by_name {
-        all.push(vec![UNKNOWN.to_owned()]);
+        all.push(unknown());
     }
     there.push(place);
     all.push(there);

@@ -3,6 +3,11 @@
 /// The placeholder for a word that a shell makes, so that the text does not have it.
 pub(super) const UNKNOWN: &str = "$";
 
+/// The command line of a program that is not known.
+pub(super) fn unknown() -> Vec<String> {
+    vec![UNKNOWN.to_owned()]
+}
+
 /// Whether a shell finds the files of such names.
 pub(super) fn is_glob(name: &str) -> bool {
     let is_set = name

@@ -9,6 +9,7 @@ mod directories;
 mod lines;
 mod options;
 mod runners;
+mod scripts;
 mod shells;
 mod spelling;
 #[cfg(test)]
@@ -247,7 +248,7 @@ impl Reader {
             if self.length > LONGEST_WHOLE {
                 return;
             }
-            if shells::reads_commands(&inner) {
+            if scripts::reads_commands(&inner) {
                 self.found.insert(Program::any());
             }
             self.read(&inner, depth + 1);

@@ -2,9 +2,10 @@
 
 use super::commands::commands;
 use super::directories;
-use super::lines::{UNKNOWN, is_variable, words};
+use super::lines::{is_variable, unknown, words};
 use super::options::Options;
 use super::runners::{called, is_runner};
+use super::scripts::{is_shell, text_at};
 use super::shells;
 
 /// A program that starts the command among its arguments.
@@ -181,13 +182,9 @@ const LAUNCHERS: &[&str] = &[
     "secretspec",
 ];
 
-pub(super) fn unknown() -> Vec<String> {
-    vec![UNKNOWN.to_owned()]
-}
-
 /// Whether a word may begin the command of a program that is not known.
 pub(super) fn is_starter(name: &str) -> bool {
-    is_runner(name) || shells::is_shell(name) || ["env", "sudo"].contains(&name)
+    is_runner(name) || is_shell(name) || ["env", "sudo"].contains(&name)
 }
 
 /// The command lines that `name` may start with these arguments.
@@ -306,7 +303,7 @@ pub(super) fn certain(
     let mut words = match name {
         "env" | "exec" => args.to_vec(),
         "cmd" | "sh" | "bash" | "zsh" | "dash" | "ash" | "ksh" => {
-            let at = shells::text_at(name, args)?;
+            let at = text_at(name, args)?;
             match (shells::inner(name, args).as_slice(), &args[at..]) {
                 // Nothing but words is plain in every shell.
                 ([words], [text])
