@@ -49,7 +49,8 @@ fn is_in_force(text: &str) -> bool {
     let before = words.by_ref().take_while(|word| !is_change(word));
     let is_conditional = before.filter(|word| is_condition(word)).count() > 0;
     let plain = text.replace("&&", "").replace(">&", "").replace("&>", "");
-    !plain.contains(['(', '|', '&']) && !(is_conditional && text.contains([';', '\n']))
+    let may_be_left_out = is_conditional && text.contains([';', '\n']);
+    !may_be_left_out && !plain.contains(['(', '|', '&'])
 }
 
 /// The commands among `all` that may start a server, in each directory that may be in force.
