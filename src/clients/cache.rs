@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::string::FromUtf8Error;
 use std::sync::Arc;
 
-use super::listed::{USER_LIMIT, is_missing};
+use super::listed::{USER_LIMIT, crowded, is_missing};
 use super::{ConfigLocation, Node, Scope, Syntax, Text, TextError};
 use crate::files::{leads_nowhere, read_regular};
 
@@ -152,6 +152,7 @@ fn bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
             // The reason why a directory cannot be listed says more.
             let unlisted = path.is_dir().then(|| std::fs::read_dir(path).err());
             let error = unlisted.flatten().or_else(|| leads_nowhere(path));
+            let error = error.or_else(|| crowded(path).filter(|_| path.is_dir()));
             let error = error.unwrap_or(source);
             Err(FileError::Read(Arc::new(error)))
         }

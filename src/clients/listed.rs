@@ -8,6 +8,15 @@ pub(super) const USER_LIMIT: u64 = 128 * 1024 * 1024;
 /// The largest size of such a file after an edit, in bytes.
 pub(super) const FILE_LIMIT: u64 = 2 * USER_LIMIT;
 
+/// The most entries of a directory in which each file may have servers.
+pub(super) const MOST_ENTRIES: usize = 1000;
+
+/// The error of a directory with more than [`MOST_ENTRIES`] entries.
+pub(super) fn crowded(directory: &Path) -> Option<io::Error> {
+    let is_crowded = listed(directory, MOST_ENTRIES + 1).len() > MOST_ENTRIES;
+    is_crowded.then(|| io::Error::other("it has more than 1,000 files, and none of them is read"))
+}
+
 /// The entries of `directory`, at most `most` of them, sorted; none if there is no directory. If it cannot be listed, the
 /// only one is the directory itself: it cannot be read as a file, so its content counts as unknown.
 pub(super) fn listed(directory: &Path, most: usize) -> Vec<PathBuf> {

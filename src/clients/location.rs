@@ -1,8 +1,9 @@
 //! The locations of each client's servers, by platform.
 
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use super::listed::{FILE_LIMIT, files, listed, may_be_there};
+use super::listed::{FILE_LIMIT, MOST_ENTRIES, files, listed, may_be_there};
 use super::{Client, Platform, Surroundings, Syntax, Text};
 use crate::config::env;
 use crate::files::read_regular;
@@ -236,25 +237,15 @@ impl Client {
                 .filter(|location| may_be_there(&location.path))
                 .collect(),
             Self::Continue => {
-                let entries = std::fs::read_dir(directory.join(".continue/mcpServers"))
-                    .into_iter()
-                    .flatten()
-                    .flatten();
-                let mut files: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
-                files.sort();
-                let location = |path: PathBuf| {
-                    let ending = path.extension()?.to_str()?.to_owned();
-                    let syntax = match ending.as_str() {
-                        "yaml" | "yml" => Syntax::Yaml,
-                        "json" => Syntax::Json,
-                        _ => return None,
-                    };
-                    Some(ConfigLocation {
-                        syntax,
-                        ..self.location(Scope::Project, path, Some(directory.clone()))
-                    })
+                let files = continue_files(directory).into_iter();
+                let location = |path: PathBuf| ConfigLocation {
+                    syntax: match path.extension().is_some_and(|ending| ending == "json") {
+                        true => Syntax::Json,
+                        false => Syntax::Yaml,
+                    },
+                    ..self.location(Scope::Project, path, Some(directory.clone()))
                 };
-                files.into_iter().filter_map(location).collect()
+                files.map(location).collect()
             }
             // It merges both.
             Self::OpenCode => {
@@ -501,6 +492,22 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
             packaged.unwrap_or_else(|| around.roaming().join(FILE))
         }
     }
+}
+
+/// The files in which a project has servers of Continue. The folder itself stands for those that cannot be listed, or are too many: it cannot be
+/// read as a file, so its content counts as unknown.
+pub(super) fn continue_files(directory: &Path) -> Vec<PathBuf> {
+    let folder = directory.join(".continue/mcpServers");
+    let mut files = listed(&folder, MOST_ENTRIES + 1);
+    if files.len() > MOST_ENTRIES {
+        return vec![folder];
+    }
+    let is_list = |path: &Path| {
+        let ending = path.extension().and_then(OsStr::to_str);
+        path == folder || matches!(ending, Some("yaml" | "yml" | "json"))
+    };
+    files.retain(|path| is_list(path));
+    files
 }
 
 /// The files that opencode merges in a directory, each over those before it. It reads the first in the user's directory alone.

@@ -427,30 +427,99 @@ fn line_of(setup: &Setup) -> (Vec<String>, Value) {
     (line.collect(), entry)
 }
 
+/// The entry of `web` as one whose program a shell makes.
+fn unknown_entry(setup: &Setup) -> String {
+    let (line, mut entry) = line_of(setup);
+    let text = format!("p={}; exec $p \"$@\"", line[0]);
+    let args = [&["-c".to_owned(), text, "sh".to_owned()], &line[1..]].concat();
+    entry["command"] = json!("sh");
+    entry["args"] = json!(args);
+    entry.to_string()
+}
+
+fn refreshed(setup: &Setup) -> Client {
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    client
+}
+
 #[test]
 fn what_was_rejected_is_rejected_under_a_program_that_is_not_known() {
-    for is_damaged in [false, true] {
+    let setup = rejected("report");
+    let entry = unknown_entry(&setup);
+    let setup = setup.entry("memo", &entry);
+    let mut client = refreshed(&setup);
+    is_held(&mut client, "memo__read");
+    works(&mut client, "memo__list");
+    client.finish();
+    let report = setup.run(&["doctor", "--json"]).stdout;
+    assert!(report.contains("server-program-unknown"), "{report}");
+}
+
+#[test]
+fn a_program_that_is_not_known_is_held_while_it_is_not_known_what_was_rejected() {
+    for is_gone in [false, true] {
         let setup = rejected("report");
-        if is_damaged {
-            let mut client = setup.connect();
-            client.call("proxy_refresh", "{}").text();
-            client.finish();
-            // It is still among what waits.
-            std::fs::write(record(&setup, "web"), "{").unwrap();
+        refreshed(&setup).finish();
+        let lost = record(&setup, "web");
+        match is_gone {
+            true => std::fs::remove_file(&lost).unwrap(),
+            false => std::fs::write(&lost, "{").unwrap(),
         }
-        let (line, mut entry) = line_of(&setup);
-        let text = format!("p={}; exec $p \"$@\"", line[0]);
-        let args = [&["-c".to_owned(), text, "sh".to_owned()], &line[1..]].concat();
-        entry["command"] = json!("sh");
-        entry["args"] = json!(args);
-        let setup = setup.entry("memo", &entry.to_string());
-        let mut client = setup.connect();
-        client.call("proxy_refresh", "{}").text();
+        let entry = unknown_entry(&setup);
+        let setup = setup.entry("memo", &entry);
+        let setup = setup.server("free", Server::new().tool("read", [echo()]));
+        let mut client = refreshed(&setup);
+        is_held(&mut client, "memo__read");
+        is_held(&mut client, "memo__list");
+        // Others are not concerned.
+        works(&mut client, "free__read");
+        client.finish();
+        let report = setup.run(&["doctor", "memo", "--json"]).stdout;
+        let file = lost.file_name().unwrap().to_string_lossy().into_owned();
+        assert!(
+            report.contains("record-damaged") && report.contains(&file),
+            "{report}"
+        );
+        #[cfg(unix)]
+        {
+            let Some(terminal) = Terminal::run(&setup.command(&["approve", "memo", "list"])) else {
+                return;
+            };
+            terminal.shows("Put a new record in its place?");
+            terminal.types("y");
+            terminal.shows("Show this difference to agents");
+            terminal.types("y");
+            terminal.shows("[exit 0]");
+            let mut client = refreshed(&setup);
+            works(&mut client, "memo__list");
+            is_held(&mut client, "memo__read");
+            is_held(&mut client, "web__list");
+            client.finish();
+        }
+    }
+}
+
+#[test]
+fn what_was_rejected_is_rejected_under_a_name_that_was_another_programs() {
+    for is_known in [true, false] {
+        let setup = rejected("report");
+        let setup = setup.server(
+            "memo",
+            Server::new().tool("read", [echo()]).tool("list", [echo()]),
+        );
+        let mut client = refreshed(&setup);
+        works(&mut client, "memo__read");
+        client.finish();
+        let entry = match is_known {
+            true => line_of(&setup).1.to_string(),
+            false => unknown_entry(&setup),
+        };
+        let setup = setup.entry("memo", &entry);
+        let mut client = refreshed(&setup);
         is_held(&mut client, "memo__read");
         works(&mut client, "memo__list");
         client.finish();
-        let report = setup.run(&["doctor", "--json"]).stdout;
-        assert!(report.contains("server-program-unknown"), "{report}");
     }
 }
 

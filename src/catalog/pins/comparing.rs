@@ -5,9 +5,9 @@ use std::io;
 
 use super::change::{Listed, Pending, differences};
 use super::deciding::kept;
-use super::record::{Record, in_force};
+use super::record::{Record, Rejections, in_force};
 use super::store::Store;
-use crate::config::Trust;
+use crate::config::{Trust, any_program};
 use crate::tool::ServerName;
 
 /// A comparison of a server's list with its record.
@@ -43,14 +43,19 @@ pub(super) fn compare(
     trust: Trust,
 ) -> io::Result<Compared> {
     let before = store.read_of(program)?;
-    let first = || {
-        let mut record = first_sight(store, program, listed, trust)?;
-        let others = store.rejected_of_any(program)?;
-        record.rejected.extend(others.rejected);
-        record.rejected_entries.extend(others.rejected_entries);
-        Ok(record)
+    let (others, fault) = match &before {
+        None => store.rejected_of_any(program),
+        // It was edited to another program. Only the rejections that can be read count, as a person may have no record to replace.
+        Some(known) if is_other(&known.program, program) => rejected_elsewhere(store, program),
+        Some(_) => (Rejections::default(), None),
+    };
+    let first = || match fault {
+        Some(error) => Err(error),
+        None => first_sight(store, program, listed, trust),
     };
     let (mut record, known) = kept(store, before.clone(), first)?;
+    record.rejected.extend(others.rejected);
+    record.rejected_entries.extend(others.rejected_entries);
     program.clone_into(&mut record.program);
     let trust = in_force(trust, record.lost);
     record.quarantined = match trust {
@@ -120,8 +125,42 @@ fn first_sight(
     Ok(inherited(others))
 }
 
+/// Whether a server that could run one of `before` now runs another program, or one that is not known.
+fn is_other(before: &str, now: &str) -> bool {
+    let set = |programs: &'_ str| BTreeSet::from_iter(programs.split(' ').map(str::to_owned));
+    let (before, now): (BTreeSet<String>, BTreeSet<String>) = (set(before), set(now));
+    let any = any_program();
+    let is_new_any = now.contains(&any) && !before.contains(&any);
+    let mut both = before.intersection(&now).filter(|it| **it != any);
+    // Older versions did not record it.
+    !before.contains("") && (is_new_any || both.next().is_none() && !now.contains(&any))
+}
+
+/// The rejections under the other names of a program, as far as they can be read, and the error of the rest.
+pub(super) fn rejected_elsewhere(
+    store: &Store<'_>,
+    program: &str,
+) -> (Rejections, Option<io::Error>) {
+    let (mut rejected, mut fault) = store.rejected_of_any(program);
+    let others = store
+        .of_program(program)
+        .map(|others| others.map(|(_, record)| record));
+    let mut add = |record: io::Result<Record>| match record {
+        Ok(record) => {
+            rejected.rejected.extend(record.rejected);
+            rejected.rejected_entries.extend(record.rejected_entries);
+        }
+        Err(error) => drop(fault.get_or_insert(error)),
+    };
+    match others {
+        Ok(others) => others.for_each(add),
+        Err(error) => add(Err(error)),
+    }
+    (rejected, fault)
+}
+
 /// The record that those of other servers with the same program leave.
-pub(super) fn inherited(others: Vec<Record>) -> Record {
+fn inherited(others: Vec<Record>) -> Record {
     let mut record = Record::default();
     for other in others {
         record.inherit(other);

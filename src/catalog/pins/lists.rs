@@ -68,35 +68,41 @@ impl Store<'_> {
     }
 
     /// The rejections of each server that may run one of `program` only because a program is not known: of all if it is one of these, and
-    /// also where the list of these cannot be read. No more of them counts, as it would hold every server. Of a record that cannot be read
-    /// it is those among what waits.
-    pub(super) fn rejected_of_any(&self, program: &str) -> io::Result<Rejections> {
+    /// also where the list of these cannot be read. No more of them counts, as it would hold every server.
+    ///
+    /// The rejections of a record that cannot be read are not known. If the program of this server is not known, that is an error, with the
+    /// rejections that can be read; otherwise those among what waits count.
+    pub(super) fn rejected_of_any(&self, program: &str) -> (Rejections, Option<io::Error>) {
         let any = any_program();
         let is_any = |program: &str| program.split(' ').any(|it| it == any);
-        let all = || -> io::Result<BTreeSet<String>> {
-            let names = self.files.names()?;
-            Ok(names
-                .iter()
-                .filter_map(|name| stem_in(name).map(str::to_owned))
-                .collect())
+        let is_own = is_any(program);
+        let mut fault = None;
+        let (stems, is_certain) = match self.stems_of(&any) {
+            Ok(stems) if !is_own => (Ok(stems), true),
+            _ => (self.recorded(), is_own),
         };
-        let (mut stems, is_certain) = match self.stems_of(&any) {
-            Ok(stems) if !is_any(program) => (stems, true),
-            _ => (all()?, is_any(program)),
-        };
+        let mut stems = stems.unwrap_or_else(|error| {
+            fault = Some(error);
+            BTreeSet::new()
+        });
         stems.remove(&self.stem(None));
         let mut rejected = Rejections::default();
         for stem in stems {
-            let record = self.record(&format!("{stem}.json")).ok().flatten();
-            if let Some(record) = &record
+            let name = format!("{stem}.json");
+            let record = self.record(&name);
+            let record = record.and_then(|record| record.ok_or_else(|| self.missing_file(&name)));
+            if let Ok(record) = &record
                 && !is_certain
                 && !is_any(&record.program)
             {
                 continue;
             }
-            if let Some(record) = record {
-                rejected.rejected.extend(record.rejected);
-                rejected.rejected_entries.extend(record.rejected_entries);
+            match record {
+                Ok(record) => {
+                    rejected.rejected.extend(record.rejected);
+                    rejected.rejected_entries.extend(record.rejected_entries);
+                }
+                Err(error) => drop(fault.get_or_insert(error)),
             }
             let waiting = self.files.read::<Pending>(&format!("{stem}{PENDING}"));
             if let Ok(Some(waiting)) = waiting {
@@ -106,7 +112,17 @@ impl Store<'_> {
                     .extend(change::rejected(&waiting.entries));
             }
         }
-        Ok(rejected)
+        (rejected, fault.filter(|_| is_own))
+    }
+
+    /// All servers that have a record, or have lost theirs.
+    fn recorded(&self) -> io::Result<BTreeSet<String>> {
+        let names = self.files.names()?;
+        let mut stems = named(&names);
+        if !self.files.is_there(COMPLETE)? {
+            stems.extend(self.all_stems(None)?);
+        }
+        Ok(stems)
     }
 
     /// Notes that the server may run each of `program`, and has a record.
@@ -208,16 +224,11 @@ impl Store<'_> {
     /// Makes a list again. A record that cannot be read, or is gone, may be of its program.
     fn rebuild(&self, list: &str) -> io::Result<()> {
         let mut stems = BTreeSet::new();
-        let names = self.files.names()?;
-        let marked = names.iter().filter_map(|name| {
-            let stem = name.strip_prefix('~')?.strip_suffix(MARK)?;
-            (!stem.is_empty()).then_some(stem)
-        });
-        for stem in marked.chain(names.iter().filter_map(|name| stem_in(name))) {
+        for stem in named(&self.files.names()?) {
             let may_run = |record: &Record| lists_of(&record.program).any(|name| name == list);
             match self.record(&format!("{stem}.json")) {
                 Ok(Some(record)) if !may_run(&record) => {}
-                _ => drop(stems.insert(stem.to_owned())),
+                _ => drop(stems.insert(stem)),
             }
         }
         self.files.write(list, &stems)
@@ -234,6 +245,16 @@ impl Store<'_> {
     fn stems_in(&self, list: &str) -> io::Result<BTreeSet<String>> {
         Ok(self.files.read(list)?.unwrap_or_default())
     }
+}
+
+/// The servers that files are about: by their marks, and by their records.
+fn named(names: &BTreeSet<String>) -> BTreeSet<String> {
+    let of_mark = |name: &'_ str| {
+        let stem = name.strip_prefix('~')?.strip_suffix(MARK)?;
+        (!stem.is_empty()).then(|| stem.to_owned())
+    };
+    let of = |name: &String| of_mark(name).or_else(|| stem_in(name).map(str::to_owned));
+    names.iter().filter_map(of).collect()
 }
 
 /// Whether a file is a list of the servers that run a program.

@@ -33,7 +33,7 @@ use parking_lot::{Mutex, RwLock};
 
 pub(crate) use self::change::{Change, ChangeKind, Pending};
 use self::change::{Listed, label};
-use self::comparing::{compare, inherited, waiting};
+use self::comparing::{compare, rejected_elsewhere, waiting};
 use self::deciding::{approve_start, decide};
 use self::fault::Fault;
 pub(crate) use self::home::PinHome;
@@ -231,15 +231,9 @@ impl Pins {
         }
         let view = self.home.as_ref()?.view().ok()?;
         let store = view.store(key);
-        let others = store
-            .read_of(program)
-            .and_then(|_| store.of_program(program));
-        let fault = match others {
-            Ok(others) => others
-                .map(|(_, record)| record)
-                .find_map(|record| Some(Fault::of(&record.err()?))),
-            Err(error) => Some(Fault::of(&error)),
-        };
+        let own = store.read_of(program).err();
+        let fault = own.or_else(|| rejected_elsewhere(&store, program).1);
+        let fault = fault.map(|error| Fault::of(&error));
         let fault = fault.filter(|fault| !fault.is_passing());
         fault.map(|fault| fault.to_string())
     }
@@ -504,14 +498,10 @@ impl Pins {
                 let store = view.store(key);
                 let mut known = Known::kept(&store, store.read(), trust);
                 if known.is_unrecorded {
-                    let others = store.of_program(program);
-                    let others = others.and_then(|others| {
-                        let records = others.map(|(_, record)| record);
-                        records.collect::<io::Result<Vec<_>>>()
-                    });
-                    let inherited = others.map(inherited).ok();
-                    let inherited = inherited.map(|it| (it.rejected, it.rejected_entries));
-                    (known.rejected, known.rejected_entries) = inherited.unzip();
+                    let (others, fault) = rejected_elsewhere(&store, program);
+                    let others = fault.is_none().then_some(others);
+                    let others = others.map(|it| (it.rejected, it.rejected_entries));
+                    (known.rejected, known.rejected_entries) = others.unzip();
                 }
                 let before = self.known.read();
                 let before = before.get(&key.server);

@@ -66,6 +66,14 @@ pub(super) fn renew(store: &Store<'_>, program: &str, servers: &[ServerName]) ->
             }
         }
     }
+    // The records of programs that have nothing in common with this one stay as they are.
+    let (rejected, fault) = store.rejected_of_any(program);
+    record.rejected.extend(rejected.rejected);
+    record.rejected_entries.extend(rejected.rejected_entries);
+    if let Some(error) = fault {
+        is_whole = false;
+        usable::<()>(Err(error))?;
+    }
     if is_gone || is_first && !is_whole {
         damaged.push(shared);
     }

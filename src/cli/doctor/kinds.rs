@@ -154,7 +154,7 @@ kinds! {
         why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name does not avoid it.",
         advice "Write the same `trust` in both entries, or a less strict one in the other entry if that was a mistake.";
     SERVER_PROGRAM_UNKNOWN: Note "server-program-unknown", "which program a server starts is not known",
-        why "A shell makes the name of the program, or the line is too long to be read. For what is held back it counts as the program of every other server: it has the strictest `trust`, and what was rejected elsewhere before it was first listed is rejected here. Rules of clients for the same program do not reach it.",
+        why "A shell makes the name of the program (`$(…)`, a variable, `. \"$FILE\"`, `xargs`, `-EncodedCommand`), or the line is too long to be read. For what is held back it counts as the program of every other server: it has the strictest `trust`, and what was rejected elsewhere before it was first listed is rejected here; if a record of that is damaged or gone, all of it is held back until `mcpzip approve SERVER`. Rules of clients for the same program do not reach it.",
         advice "Write the program into the entry, as in `\"command\": \"npx\"`, and give the server rules of its own.";
     TOOL_OVERRIDE: Error "tool-override", "an override of a tool cannot be applied",
         why "The tool is held back, because the override may hide or set an argument to protect something. An override of a tool that the server does not have protects nothing.",

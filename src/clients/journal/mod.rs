@@ -332,6 +332,10 @@ impl Journal {
         let id = self.meant(id)?;
         let _exclusive = exclusive(&self.runs.directory).map_err(disk(&self.runs.directory))?;
         let mut record = self.runs.load(&id)?;
+        // Another process may just have undone it.
+        if record.state == RunState::Undone {
+            return Err(JournalError::Over { id });
+        }
         // As in `apply`.
         for file in &record.files {
             file.check_link(&id)?;

@@ -1,19 +1,16 @@
 //! A project's entries for servers that the user's own files have: a client lays both over each other, so that a server may be switched
 //! off or limited in one project only.
 
-use std::ffi::OsStr;
 use std::path::Path;
 
 use super::super::cache::FileCache;
-use super::super::listed::{listed, may_be_there};
+use super::super::listed::may_be_there;
+use super::super::location::continue_files;
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
 use super::super::{Client, ConfigLocation, Node, Surroundings, Syntax};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
-
-/// The most files of servers that are read of one project.
-const MOST_FILES: usize = 1000;
 
 /// Adds the rules in the entries of all known projects. A file that cannot be read may have other servers in the place of the user's.
 pub(super) fn find(
@@ -66,18 +63,9 @@ fn locations(client: Client, directory: &Path) -> Vec<ConfigLocation> {
         // It also reads the file of Claude Code's projects.
         Client::CopilotCli => vec![directory.join(".mcp.json")],
         Client::Continue => {
-            let folder = directory.join(".continue/mcpServers");
-            let mut all = listed(&folder, usize::MAX);
-            let is_list = |path: &Path| {
-                let ending = path.extension().and_then(OsStr::to_str);
-                path == folder || matches!(ending, Some("yaml" | "yml" | "json"))
-            };
-            all.retain(|path| *path != own.path && is_list(path));
-            // A folder cannot be read as a file, so its content counts as unknown.
-            match all.len() > MOST_FILES {
-                true => vec![folder],
-                false => all,
-            }
+            let mut files = continue_files(directory);
+            files.retain(|path| *path != own.path);
+            files
         }
         _ => Vec::new(),
     };

@@ -2,6 +2,8 @@
 
 use std::env;
 
+use super::lines::unknown;
+use super::scripts::script;
 use super::spelling::{bare, is_made};
 
 /// Programs that run what a directory has.
@@ -13,37 +15,67 @@ const OF_PROJECTS: &[&str] = &[
 /// Their words that start a package instead.
 const OF_PACKAGES: &[&str] = &["exec", "x", "dlx", "tool"];
 
-/// Programs whose first word is a file, or after `-m` a module.
-const INTERPRETERS: &[&str] = &["node", "python", "ruby", "php", "perl", "tsx", "ts-node"];
-
 /// Options before a directory.
-const OPTIONS: &[&str] = &["-C", "--directory", "--cwd", "--chdir"];
+const OPTIONS: &[&str] = &["-C", "--directory", "--cwd", "--chdir", "--prefix"];
+
+/// Those of wrappers alone.
+const OF_WRAPPERS: &[&str] = &["-D", "--cd", "--wd", "--working-directory"];
 
 /// `words` with the directory as the last one, if they start what is there; and as they are, where it is not certain which directory it is,
 /// or it is one in which a program is found without it.
 pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<String>> {
-    let Some(directory) = directory.filter(|_| is_found_there(&words)) else {
+    let found = directory.and_then(|directory| Some((directory, found_there(&words)?)));
+    let Some((directory, found)) = found else {
         return vec![words];
     };
-    let mut there = words.clone();
     let mut place = joined(None, directory);
-    if is_relative(&words[0])
-        && let Some((before, name)) = words[0].rsplit_once('/')
+    let (mut there, mut all) = (words.clone(), Vec::new());
+    let by_name = is_relative(&words[0]);
+    let program = if by_name { Some(0) } else { found };
+    if let Some(at) = program
+        && let (Some(before), name) = split(&words[at])
     {
+        // As older versions had it.
+        if !by_name {
+            all.push([there.clone(), vec![place.clone()]].concat());
+        }
         place = joined(Some(&place), before);
-        there[0] = format!("./{name}");
+        there[at] = if by_name {
+            format!("./{name}")
+        } else {
+            name.to_owned()
+        };
     }
     let is_certain = place.starts_with('/') && !place.ends_with("bin") && !is_made(&place);
+    if is_made(&place) && !by_name {
+        all.push(unknown());
+    }
     there.push(place);
-    match is_certain {
-        true => vec![there],
-        false => vec![there, words],
+    all.push(there);
+    if !is_certain {
+        all.push(words);
+    }
+    all
+}
+
+/// The directory of a path, and the file in it.
+pub(super) fn split(path: &str) -> (Option<&str>, &str) {
+    let is_windows = path.get(1..3) == Some(r":\");
+    let parts = match is_windows {
+        true => path.rsplit_once('\\'),
+        false => path.rsplit_once('/'),
+    };
+    match parts {
+        Some(("", file)) => (Some("/"), file),
+        Some((directory, file)) => (Some(directory), file),
+        None => (None, path),
     }
 }
 
 /// The directory after `cd`, in the one before. The home is the one of this process.
 pub(super) fn joined(before: Option<&str>, directory: &str) -> String {
-    let of_home = directory.strip_prefix('~');
+    let homes = ["~", "$HOME", "${HOME}"].into_iter();
+    let of_home = homes.filter_map(|home| directory.strip_prefix(home)).next();
     let of_home = of_home.filter(|rest| rest.is_empty() || rest.starts_with('/'));
     let whole = of_home.and_then(|rest| Some(format!("{}{rest}", env::home_dir()?.to_str()?)));
     let directory = whole.as_deref().unwrap_or(directory);
@@ -73,6 +105,33 @@ pub(super) fn given(args: &[String]) -> Option<&str> {
     next.or(joined)
 }
 
+/// The directory among options that were read.
+pub(super) fn among<'a>(options: &[(&'a str, Option<&'a str>)]) -> Option<&'a str> {
+    let of = |(option, value): &(&str, Option<&'a str>)| {
+        value.filter(|_| OPTIONS.contains(option) || OF_WRAPPERS.contains(option))
+    };
+    options.iter().find_map(of)
+}
+
+/// The command lines of a program that runs what a directory has, as they are after `cd` into the one that its options give.
+pub(super) fn of_project(name: &str, args: &[String]) -> Vec<Vec<String>> {
+    let Some(directory) = given(args).filter(|_| OF_PROJECTS.contains(&name)) else {
+        return Vec::new();
+    };
+    let mut is_value = false;
+    let others = args.iter().filter(|arg| {
+        let (option, value) = arg
+            .split_once('=')
+            .map_or((arg.as_str(), None), |(option, value)| {
+                (option, Some(value))
+            });
+        let is_option = OPTIONS.contains(&option);
+        !(std::mem::replace(&mut is_value, is_option && value.is_none()) || is_option)
+    });
+    let line = [name.to_owned()].into_iter().chain(others.cloned());
+    within(line.collect(), Some(directory))
+}
+
 /// The directory in the path of a program, as [`within`] has it.
 pub(super) fn of_path(command: &str) -> Option<String> {
     let (directory, _) = command.rsplit_once('/')?;
@@ -87,15 +146,28 @@ fn is_relative(word: &str) -> bool {
     word.starts_with("./") || word.starts_with("../")
 }
 
-fn is_found_there(words: &[String]) -> bool {
-    words.iter().enumerate().any(|(at, word)| {
+/// Whether a line starts what a directory has, and the position of the file if it is a file for an interpreter.
+fn found_there(words: &[String]) -> Option<Option<usize>> {
+    let is_of_package = |word: &String| OF_PACKAGES.contains(&word.as_str());
+    let last_of_package = words.iter().rposition(is_of_package).unwrap_or_default();
+    let mut is_found = false;
+    for (at, word) in words.iter().enumerate() {
         let name = bare(word);
-        let mut rest = words[at + 1..].iter();
-        let is_of_package = |word: &String| OF_PACKAGES.contains(&word.as_str());
-        let is_path = |word: &String| word.starts_with(['/', '~', '-', '$']);
-        is_relative(word)
-            || OF_PROJECTS.contains(&name.as_str()) && !rest.clone().any(is_of_package)
-            || INTERPRETERS.contains(&name.as_str())
-                && rest.next().is_some_and(|it| it == "-m" || !is_path(it))
-    })
+        let rest = &words[at + 1..];
+        let file = script(&name, rest).map(|file| at + 1 + file);
+        let is_file = |file: usize| {
+            !words[file].starts_with(['/', '~', '-', '$']) && !words[file].contains(":\\")
+        };
+        if let Some(file) = file.filter(|file| is_file(*file)) {
+            return Some(Some(file));
+        }
+        is_found |= is_relative(word)
+            || OF_PROJECTS.contains(&name.as_str()) && last_of_package <= at
+            || name == "python"
+                && rest
+                    .iter()
+                    .take_while(|it| it.starts_with('-'))
+                    .any(|it| it == "-m");
+    }
+    is_found.then_some(None)
 }

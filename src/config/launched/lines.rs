@@ -1,30 +1,12 @@
-//! The commands in the text that a shell runs.
-
-use super::directories;
-
-/// The words that may stand before a command.
-const KEYWORDS: &[&str] = &[
-    "!", "if", "then", "else", "elif", "do", "while", "until", "@",
-];
-
-/// Commands that start no server.
-const ASIDE: &[&str] = &[
-    ":", "[", "alias", "cat", "cd", "echo", "exit", "export", "false", "mkdir", "popd", "printf",
-    "pushd", "pwd", "read", "set", "shopt", "sleep", "source", "tee", "test", "touch", "trap",
-    "true", "ulimit", "umask", "unset", ".",
-];
-
-/// The work of commands that come before a server: `npm install`, `git pull`.
-const PREPARING: &[&str] = &[
-    "install", "i", "ci", "add", "sync", "pull", "fetch", "checkout", "build", "update", "upgrade",
-    "use", "activate", "login",
-];
-
-/// The number of changes of directory that are followed; a line with more may start any program.
-const MOST_CHANGES: usize = 16;
+//! The words of the text that a shell runs.
 
 /// The placeholder for a word that a shell makes, so that the text does not have it.
 pub(super) const UNKNOWN: &str = "$";
+
+/// The command line of a program that is not known.
+pub(super) fn unknown() -> Vec<String> {
+    vec![UNKNOWN.to_owned()]
+}
 
 /// Whether a shell finds the files of such names.
 pub(super) fn is_glob(name: &str) -> bool {
@@ -43,22 +25,13 @@ pub(super) fn is_given(word: &str) -> bool {
     })
 }
 
-/// The commands of a line, each as its words: without variables before them, redirections and what only prepares. On Windows, a backslash
-/// stands in paths.
-pub(super) fn commands(line: &str) -> Vec<Vec<String>> {
-    let mut all = read(line, true);
-    if line.contains('\\') {
-        all.extend(read(line, false));
-    }
-    all
-}
-
 /// The words of a line.
 pub(super) fn words(line: &str) -> impl Iterator<Item = String> {
-    read(line, false).into_iter().flatten()
+    split(line, false).into_iter().flatten()
 }
 
-fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
+/// The commands of a line, each as its words. On Windows, a backslash stands in paths.
+pub(super) fn split(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
     let mut all = vec![Vec::new()];
     let (mut word, mut quote): (Option<String>, _) = (None, None);
     // The word after `>` is a file.
@@ -128,47 +101,7 @@ fn read(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
         }
     }
     end(&mut word, &mut is_file, &mut all);
-    let is_in =
-        |list: &[&str], word: Option<&String>| word.is_some_and(|it| list.contains(&it.as_str()));
-    // All that may be in force, the latest one last.
-    let mut directories: Vec<String> = Vec::new();
-    let mut found = Vec::new();
-    let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
-    let all = all.into_iter();
-    let all: Vec<Vec<String>> = all
-        .map(|words| words.into_iter().skip_while(is_before).collect())
-        .collect();
-    // A change of directory may be over, or not have been made: `(cd X)`, `cd X || …`, `cd -`.
-    let changes = |words: &&Vec<String>| is_in(&["cd", "pushd", "popd"], words.first());
-    let count = all.iter().filter(changes).count();
-    let is_certain = count <= 1 && !line.contains(['(', '|']);
-    for words in all {
-        if is_in(&["cd", "pushd"], words.first()) {
-            let is_option = |word: &&String| word.starts_with('-') || *word == "/d";
-            let next = words.iter().skip(1).find(|word| !is_option(word));
-            let next = next.map_or("~", String::as_str);
-            if count <= MOST_CHANGES {
-                let before = directories.last().map(String::as_str);
-                directories.push(directories::joined(before, next));
-            }
-        } else if is_in(&["source", "."], words.first()) && is_in(&[UNKNOWN], words.get(1)) {
-            found.push(vec![vec![UNKNOWN.to_owned()]]);
-        } else if !words.is_empty() && !is_in(ASIDE, words.first()) {
-            let within = |directory| directories::within(words.clone(), Some(directory));
-            let latest = directories.iter().rev().map(String::as_str);
-            let mut forms: Vec<_> = latest.flat_map(within).collect();
-            if !is_certain || directories.is_empty() {
-                forms.push(words);
-            }
-            if count > MOST_CHANGES {
-                forms.push(vec![UNKNOWN.to_owned()]);
-            }
-            found.push(forms);
-        }
-    }
-    let last = found.pop();
-    found.retain(|forms| !is_in(PREPARING, forms[0].get(1)));
-    found.into_iter().chain(last).flatten().collect()
+    all
 }
 
 /// Passes what is before the closing bracket.

@@ -4,10 +4,13 @@
 //! after it. Two entries that may start the same are the same for all that withholds. Only [`package`] and [`way`] are certain. Where a
 //! shell makes the name of a program, or a line is longer than is read, [`Kind::Any`] is among the programs: it may be each one.
 
+mod commands;
 mod directories;
 mod lines;
 mod options;
 mod runners;
+mod scripts;
+mod shells;
 mod spelling;
 #[cfg(test)]
 mod tests;
@@ -60,6 +63,10 @@ const CONNECTING: &[&str] = &["mcp-remote", "mcp-proxy", "supergateway"];
 const DEEPEST: usize = 8;
 const MOST: usize = 50;
 
+/// The longest line that is read, and the length of all that is read and found of one. See [`length`].
+const LONGEST: usize = 32 * 1024;
+const LONGEST_WHOLE: usize = 96 * 1024;
+
 impl Kind {
     /// The words of `packages.tsv` and of hashes that are stored.
     pub(super) fn word(self) -> &'static str {
@@ -103,10 +110,12 @@ impl Program {
 /// All that a command line may start.
 pub(super) fn programs(command: &str, args: &[String]) -> BTreeSet<Program> {
     let mut reader = Reader::default();
-    let line: Vec<String> = [command.to_owned()]
-        .into_iter()
-        .chain(args.to_vec())
-        .collect();
+    let line = [vec![command.to_owned()], args.to_vec()].concat();
+    if length(&line) > LONGEST {
+        reader.add(Kind::Plain, command, args, false);
+        reader.found.insert(Program::any());
+        return reader.found;
+    }
     reader.read(&line, 0);
     reader.search(&line, 1);
     reader.found
@@ -115,9 +124,13 @@ pub(super) fn programs(command: &str, args: &[String]) -> BTreeSet<Program> {
 /// The programs of a command line that are found in a directory; none if they do not depend on it.
 pub(super) fn programs_in(directory: &str, command: &str, args: &[String]) -> BTreeSet<Program> {
     let line = [vec![command.to_owned()], args.to_vec()].concat();
+    if length(&line) > LONGEST {
+        return BTreeSet::new();
+    }
     let forms = directories::within(line.clone(), Some(directory)).into_iter();
-    let there = forms.filter(|form| *form != line);
-    there
+    let forms = forms.filter(|form| *form != line);
+    let forms = forms.chain(shells::from(directory, &line));
+    forms
         .flat_map(|form| programs(&form[0], &form[1..]))
         .collect()
 }
@@ -126,7 +139,13 @@ pub(super) fn programs_in(directory: &str, command: &str, args: &[String]) -> BT
 #[must_use]
 pub(crate) fn way(command: &str, args: &[String]) -> Way {
     let (mut command, mut args, mut env) = (command.to_owned(), args.to_vec(), Vec::new());
-    while let Some(inner) = wrappers::certain(&bare(&command), &args, &mut env) {
+    if length(&args) > LONGEST {
+        return Way { command, args, env };
+    }
+    for _ in 0..DEEPEST {
+        let Some(inner) = wrappers::certain(&bare(&command), &args, &mut env) else {
+            break;
+        };
         (command, args) = inner;
     }
     let is_package = may_install(&command, &args);
@@ -149,23 +168,40 @@ pub(crate) fn way(command: &str, args: &[String]) -> Way {
     }
 }
 
+/// The length of words in bytes. A short one takes as long as one of 16 bytes.
+fn length(words: &[String]) -> usize {
+    words.iter().map(|word| word.len() + 16).sum()
+}
+
 #[derive(Default)]
 struct Reader {
     found: BTreeSet<Program>,
     seen: BTreeSet<Vec<String>>,
     texts: BTreeSet<String>,
+    /// The length of what was read and found.
+    length: usize,
 }
 
 impl Reader {
+    /// Whether more may be read; otherwise it may be any program.
+    fn may_go_on(&mut self, words: &[String], depth: usize) -> bool {
+        let length = length(words);
+        self.length += length;
+        let is_over = depth >= DEEPEST
+            || self.seen.len() >= MOST
+            || length > LONGEST
+            || self.length > LONGEST_WHOLE;
+        if is_over {
+            self.found.insert(Program::any());
+        }
+        !is_over
+    }
+
     fn read(&mut self, line: &[String], depth: usize) {
         let Some((command, args)) = line.split_first() else {
             return;
         };
-        if self.seen.contains(line) {
-            return;
-        }
-        if depth >= DEEPEST || self.seen.len() >= MOST {
-            self.found.insert(Program::any());
+        if self.seen.contains(line) || !self.may_go_on(line, depth) {
             return;
         }
         self.seen.insert(line.to_vec());
@@ -203,7 +239,18 @@ impl Reader {
             self.add_address(args);
         }
         let elsewhere = runners::elsewhere(&name, args).into_iter();
-        for inner in wrappers::inner(&name, args).into_iter().chain(elsewhere) {
+        let packages = runners::packages(&name, args).into_iter();
+        // `npx tsx FILE`.
+        let of_packages = packages.flat_map(|it| shells::inner(&it.name(), it.args));
+        let of_project = directories::of_project(&name, args);
+        let inner = wrappers::inner(&name, args).into_iter();
+        for inner in inner.chain(elsewhere).chain(of_project).chain(of_packages) {
+            if self.length > LONGEST_WHOLE {
+                return;
+            }
+            if scripts::reads_commands(&inner) {
+                self.found.insert(Program::any());
+            }
             self.read(&inner, depth + 1);
             self.search(&inner, depth + 1);
         }
@@ -211,7 +258,14 @@ impl Reader {
 
     /// Reads what begins with a runner or a shell after a program that is not known, and within texts.
     fn search(&mut self, words: &[String], depth: usize) {
+        if length(words) > LONGEST {
+            self.found.insert(Program::any());
+            return;
+        }
         for (at, word) in words.iter().enumerate() {
+            if self.length > LONGEST_WHOLE {
+                return;
+            }
             // A last word is often a directory with such a name.
             if at + 1 < words.len() && wrappers::is_starter(&bare(word)) {
                 self.read(&words[at..], depth);
@@ -219,8 +273,11 @@ impl Reader {
             let value = word.split_once('=').filter(|_| word.starts_with('-'));
             let text = value.map_or(word.as_str(), |(_, value)| value);
             let is_text = text.contains(char::is_whitespace);
-            if is_text && depth < DEEPEST && self.texts.insert(text.to_owned()) {
-                for line in lines::commands(text) {
+            if is_text
+                && self.texts.insert(text.to_owned())
+                && self.may_go_on(std::slice::from_ref(word), depth)
+            {
+                for line in commands::commands(text) {
                     // A shell puts its words there, which `wrappers` does.
                     if !line.iter().any(|word| lines::is_given(word)) {
                         self.search(&line, depth + 1);
@@ -234,10 +291,14 @@ impl Reader {
         let is_flag = |arg: &&String| arg.starts_with('-') && !arg.contains('=');
         let args = args.iter().filter(|arg| !is_flag(arg));
         let args = args.map(|arg| if is_package { versionless(arg) } else { arg });
+        let args: Vec<String> = args.map(str::to_owned).collect();
+        if !self.may_go_on(&args, 0) {
+            return;
+        }
         self.found.insert(Program {
             kind,
             name: name.to_owned(),
-            args: args.map(str::to_owned).collect(),
+            args,
         });
     }
 

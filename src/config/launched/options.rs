@@ -35,8 +35,9 @@ enum Value<'a> {
     Unknown,
 }
 
-/// The most ways that are followed.
+/// The most steps on all ways, and the most ways to the end.
 const MOST: usize = 200;
+const MOST_WAYS: usize = 32;
 
 fn has(list: &str, option: &str) -> bool {
     list.split(' ').any(|known| known == option)
@@ -48,7 +49,7 @@ impl Options {
         let (mut done, mut open) = (Vec::new(), vec![Reading::default()]);
         let mut seen = BTreeSet::new();
         while let Some(mut reading) = open.pop() {
-            if seen.len() > MOST {
+            if seen.len() > MOST || done.len() >= MOST_WAYS {
                 let (is_cut, is_unsure) = (true, true);
                 done.push(Reading {
                     is_cut,

@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use super::*;
 use crate::config::{addresses_of, programs_of};
 
@@ -219,17 +221,168 @@ fn a_program_in_a_directory_that_may_not_be_the_latest_one_may_be_each_of_them()
         ("cd /x/tools; cd / ; cd - >/dev/null; ./srv a", there),
         ("cd /x/tools; cd /nowhere || true; ./srv a", there),
         ("pushd /x/tools; pushd /b; popd; ./srv a", there),
+        ("cd /b & cd /x/tools; ./srv a", there),
         ("cd ~/tools && ./srv a", &own),
         ("cd; ./tools/srv a", &own),
     ] {
         assert!(!shell(line).is_disjoint(&plain(path)), "{line}");
     }
+    let start = programs_of("npm", &["start".to_owned()]);
+    for line in [
+        "cd /a & npm start",
+        "[ -d /a ] && cd /a; npm start",
+        "if true; then cd /a; fi; npm start",
+    ] {
+        assert!(!shell(line).is_disjoint(&start), "{line}");
+    }
     let mail = shell("cd /srv/mail && npm start");
     assert!(mail.is_disjoint(&shell("cd /srv/notes && npm start")));
-    let many = "cd a; ".repeat(50_000) + "./srv a";
-    let start = std::time::Instant::now();
+    let many = "cd a; ".repeat(50) + "./srv a";
     assert!(shell(&many).contains(&crate::config::any_program()));
-    assert!(start.elapsed() < std::time::Duration::from_secs(10));
+}
+
+#[test]
+fn a_program_behind_any_wrapper_or_shell_is_the_same_one() {
+    let mut wrong = Vec::new();
+    for form in [
+        "timeout 9 sh -c /x/srv~a",
+        "timeout -k 5 -s TERM 9 /x/srv a",
+        "gtimeout --kill-after=5 9 /x/srv a",
+        "nice -n 5 /x/srv a",
+        "nice -5 /x/srv a",
+        "env -u X A=1 /x/srv a",
+        "env -u X -C /x ./srv a",
+        "env - A=1 /x/srv a",
+        "stdbuf -oL -e 0 /x/srv a",
+        "setsid -w nohup /x/srv a",
+        "sudo -n -u x --preserve-env=A A=1 /x/srv a",
+        "sudo -D /x ./srv a",
+        "doas -u x /x/srv a",
+        "xvfb-run -n 1 -s -screen~0~1x1x8 /x/srv a",
+        "time -p /x/srv a",
+        "time -f %e -o log /x/srv a",
+        "ionice -c 2 -n 7 /x/srv a",
+        "ionice -c2 /x/srv a",
+        "chrt -f 10 /x/srv a",
+        "taskset -c 0-3 /x/srv a",
+        "taskset 0x3 /x/srv a",
+        "flock -n /tmp/lock /x/srv a",
+        "flock -w 5 /tmp/lock -c /x/srv~a",
+        "flock /tmp/lock sh -c /x/srv~a",
+        "su x -c /x/srv~a",
+        "runuser -u x -- /x/srv a",
+        "script -qc /x/srv~a /dev/null",
+        "gosu x /x/srv a",
+        "exec -a name /x/srv a",
+        "xargs -n 1 /x/srv a",
+        "sh -c trap~'/x/srv~a'~EXIT",
+        "sh -c trap~'kill~0'~EXIT;~/x/srv~a",
+        "sh -c exec~-a~name~/x/srv~a",
+        "sh -c eval~'/x/srv~a'",
+        "sh -c .~/x/srv~a",
+        "bash -lc /x/srv~a",
+        "bash -c -l /x/srv~a",
+        "bash -ceuo pipefail /x/srv~a",
+        "bash -euo pipefail -c /x/srv~a",
+        "bash -C -c /x/srv~a",
+        "fish --command=/x/srv~a",
+        "bash /x/srv a",
+        "bash -x -o pipefail /x/srv a",
+        "cmd /c /x/srv a",
+        "cmd /d/c /x/srv a",
+        "cmd /c/x/srv a",
+        "cmd /c cd /x && ./srv a",
+        "powershell -NoProfile -File /x/srv a",
+        "pwsh -c /x/srv~a",
+        "node /x/srv a",
+        "python -u /x/srv a",
+    ] {
+        if !may_be_same("/x/srv a", form) {
+            wrong.push(form);
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
+    let home = std::env::home_dir().unwrap().display().to_string();
+    for (one, other) in [
+        ("node /a/server.js x", "sh -c cd~/a~&&~node~server.js~x"),
+        (
+            "node /a/server.js x",
+            "sh -c cd~/a~&&~exec~node~./server.js~x",
+        ),
+        (
+            "node /a/src/server.js",
+            "sh -c cd~/a~&&~node~--no-warnings~src/server.js",
+        ),
+        ("node /a/server.js", "env -C /a node server.js"),
+        (
+            "node -r dotenv/config /a/server.js",
+            "sh -c cd~/a~&&~node~server.js",
+        ),
+        ("node /a/server.js x", "/a/server.js x"),
+        ("python3 -u /a/s.py", "bash -c cd~/a;~python~s.py"),
+        ("bash /a/run.sh", "sh -c cd~/a~&&~sh~run.sh"),
+        (
+            r"node C:\a\server.js",
+            r"cmd /c cd~/d~C:\a~&&~node~server.js",
+        ),
+        (
+            r"node C:\a\server.js",
+            r"cmd /c cd /d C:\a && node server.js",
+        ),
+        ("uv --directory /a run s.py", "sh -c cd~/a~&&~uv~run~s.py"),
+        ("npx -y tsx /a/s.ts x", "sh -c cd~/a~&&~npx~tsx~s.ts~x"),
+        ("npm --prefix=/a start", "sh -c cd~/a~&&~npm~start"),
+        (
+            "sh -c cd~$HOME/a~&&~node~s.js",
+            &format!("node {home}/a/s.js"),
+        ),
+    ] {
+        assert!(may_be_same(one, other), "{one}, {other}");
+    }
+    let there = programs("node", &["/a/b/s.js".to_owned()]);
+    for (directory, line) in [
+        ("/a", "node b/s.js"),
+        ("/a/b", "timeout 9 node s.js"),
+        ("/a/b", "sh -c exec~node~s.js"),
+        ("/a", "env A=1 bash -lc cd~b~&&~node~s.js"),
+    ] {
+        let (command, args) = words(line);
+        let found = programs_in(directory, &command, &args);
+        assert!(!found.is_disjoint(&there), "{line}");
+    }
+    for (one, other) in [
+        ("node /a/server.js", "node /b/server.js"),
+        (
+            "node --no-warnings /a/x.js /data",
+            "node --no-warnings /b/y.js /data",
+        ),
+        (
+            "sh -c cd~/a~&&~python~-u~s.py",
+            "sh -c cd~/b~&&~python~-u~s.py",
+        ),
+        ("bash /a/run.sh", "bash /b/run.sh"),
+        ("sh -c cd~/a~&&~sh~run.sh", "sh -c cd~/b~&&~sh~run.sh"),
+        ("python -m a", "python -m b"),
+        ("node -e a", "node -e b"),
+        ("uv --directory /a run s.py", "uv --directory /b run s.py"),
+        (
+            "sh -c trap~'kill~0'~EXIT;~a-mcp",
+            "sh -c trap~'kill~0'~EXIT;~b-mcp",
+        ),
+        (
+            "bash -c .~~/.nvm/nvm.sh~&&~a-mcp",
+            "bash -c .~~/.nvm/nvm.sh~&&~b-mcp",
+        ),
+        ("nice -n 5 a-mcp", "nice -n 5 b-mcp"),
+        ("sudo -E a-mcp x", "sudo -E b-mcp x"),
+        ("xvfb-run -a a-mcp x", "xvfb-run -a b-mcp x"),
+    ] {
+        assert!(!may_be_same(one, other), "{one}, {other}");
+    }
 }
 
 #[test]
@@ -304,6 +457,27 @@ fn what_a_shell_makes_or_is_not_read_may_be_any_program() {
         "bash -c bash~<(echo~npx)",
         "bash -c source~<(echo~npx~-y~pkg)",
         "sh -c eval~\"$X\"",
+        "sh -c .~\"$F\"",
+        "bash -c source~$F~&&~npx~-y~pkg",
+        "sh -c printf~'npx~-y~pkg'~|~timeout~9~sh",
+        "sh -c printf~'npx~-y~pkg'~|~bash~/dev/stdin",
+        "sh -c echo~pkg~|~xargs~npx~-y",
+        "xargs -a list npx",
+        "sh -c alias~g=npx;~g~-y~pkg",
+        "bash -c function~f~{~\"$@\";~};~f~npx~-y~pkg",
+        "sh -c trap~\"$X\"~EXIT",
+        "powershell -EncodedCommand bgBwAHgA",
+        "powershell.exe -NoProfile -enc bgBwAHgA",
+        "pwsh -e bgBwAHgA",
+        "pwsh -ec bgBwAHgA",
+        "pwsh -c iex~$x",
+        "cmd /c start /b srv.exe x",
+        "timeout 9 $(which~npx) -y pkg",
+        "sh -c timeout~9~$(which~npx)~-y~pkg",
+        "sh -c exec~-a~npx~$P~-y~pkg",
+        "sh -c node~\"$S\"",
+        "sh -c node~\"$DIR/server.js\"",
+        "sh -c cd~\"$DIR\"~&&~npm~start",
         &long,
         &options,
         &deep,
@@ -318,6 +492,16 @@ fn what_a_shell_makes_or_is_not_read_may_be_any_program() {
         "sh -c exec~npx~\"$@\" sh pkg",
         "sh -c npx~pkg~\"$@\"",
         "sh -c .~./.env~&&~npx~pkg",
+        "bash -c source~\"$HOME/.nvm/nvm.sh\"~&&~npx~pkg",
+        "bash -c [~-s~\"$NVM_DIR/nvm.sh\"~]~&&~.~\"$NVM_DIR/nvm.sh\";~npx~pkg",
+        "sh -c trap~'kill~0'~EXIT;~npx~pkg",
+        "sh -c node~$HOME/a/server.js~\"$@\"",
+        "bash -euo pipefail -c npx~pkg",
+        "powershell -ExecutionPolicy Bypass -File C:\\a\\run.ps1",
+        "python -m server $X",
+        "npx pkg --shell bash --verbose",
+        "sudo -E timeout 9 npx pkg",
+        "docker run -i --rm x/y $HOME",
         "sh -c a~|~bash~run.sh",
         "sh -c case~x~in~a)~b;;~*)~c;;~esac",
         "uvx pkg[x]>=2",
@@ -364,11 +548,98 @@ fn only_what_is_certain_is_one_way() {
 }
 
 #[test]
-fn long_and_deep_lines_end() {
-    for word in ["npx", "--x", "-p", "sh -c 'sh -c npx'", "((((", "env"] {
-        let args: Vec<String> = (0..500).map(|_| word.to_owned()).collect();
-        for command in ["npx", "docker", "sh", "env", "other"] {
-            let _ = programs_of(command, &args);
+fn lines_of_any_length_and_depth_are_read_in_a_short_time() {
+    let shells = |quote: fn(&str) -> String, depth: usize| {
+        let mut text = "npx -y pkg".to_owned();
+        for _ in 0..depth {
+            if text.len() < 1 << 20 {
+                text = format!("sh -c {}", quote(&text));
+            }
+        }
+        text
+    };
+    let escaped = |text: &str| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""));
+    let mut texts = vec![
+        shells(|text| format!("\"{text}\""), 1000),
+        shells(|text| format!("'{text}'"), 1000),
+        shells(escaped, 1000),
+        "cd a; ".repeat(5000) + "./srv a",
+        "cd a && npm start; ".repeat(800),
+        "env A=1 ".repeat(2000) + "npx pkg",
+        "trap 'trap x' X; ".repeat(900),
+        "$(".repeat(8000),
+        "`".repeat(8001),
+        "f() { x; }; ".repeat(1300),
+        "npm ".repeat(4000),
+        "node -x ".repeat(2000),
+        "a ".repeat(8000),
+        "\\ ".repeat(8000),
+    ];
+    texts.extend([";", "(", "'", "\"", "x;", "${", "<(", "\\"].map(|part| part.repeat(1 << 20)));
+    texts.push("x".repeat(1 << 20));
+    let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
+    for text in &texts {
+        for (command, first) in [
+            ("sh", "-c"),
+            ("cmd", "/c"),
+            ("srv", "--x"),
+            ("env", "-S"),
+            ("npx", "-c"),
+        ] {
+            lines.push((command, vec![first.to_owned(), text.clone()]));
         }
     }
+    let words = [
+        "npx",
+        "--x",
+        "-x",
+        "sh -c 'sh -c npx'",
+        "((((",
+        "env",
+        "nice",
+        "sh",
+        "-c",
+        "node",
+        "npm",
+        "A=1",
+        "cd /a && node s.js",
+        "--directory",
+        "run",
+        "x",
+        "&&",
+    ];
+    for (word, many) in words
+        .into_iter()
+        .flat_map(|word| [(word, 10_000), (word, 900)])
+    {
+        let args = vec![word.to_owned(); many];
+        let mixed = (0..many).map(|at| {
+            if at % 2 == 0 {
+                word.to_owned()
+            } else {
+                format!("--z{at}")
+            }
+        });
+        let mixed: Vec<String> = mixed.collect();
+        for command in ["npm", "docker", "sh", "cmd", "sudo", "uv", "other"] {
+            lines.push((command, args.clone()));
+            lines.push((command, mixed.clone()));
+        }
+    }
+    let mut slow = Vec::new();
+    for (command, args) in &lines {
+        let time = || {
+            let start = Instant::now();
+            let _ = programs_of(command, args);
+            start.elapsed()
+        };
+        // Another program may just have had the processor.
+        if (0..3).all(|_| time() > Duration::from_millis(50)) {
+            let start: String = args.join(" ").chars().take(40).collect();
+            slow.push((time(), *command, args.len(), start));
+        }
+        let _ = way(command, args);
+        let _ = programs_in("/a", command, args);
+    }
+    assert!(slow.is_empty(), "{slow:#?}");
 }

@@ -1,62 +1,159 @@
-//! Programs that start another one: `env`, `timeout`, `sudo`, shells and others.
+//! Programs that start another one: `env`, `timeout`, `sudo` and others.
 
+use super::commands::commands;
 use super::directories;
-use super::lines::{UNKNOWN, commands, is_variable, words};
+use super::lines::{is_variable, unknown, words};
 use super::options::Options;
 use super::runners::{called, is_runner};
-use super::spelling::bare;
+use super::scripts::{is_shell, text_at};
+use super::shells;
 
-const SHELLS: &[&str] = &[
-    "sh",
-    "bash",
-    "zsh",
-    "dash",
-    "ksh",
-    "mksh",
-    "ash",
-    "fish",
-    "csh",
-    "tcsh",
-    "nu",
-    "cmd",
-    "pwsh",
-    "powershell",
-];
+/// A program that starts the command among its arguments.
+struct Wrapper {
+    names: &'static str,
+    /// Its options without a value. One that is in neither list may have a value or none.
+    flags: &'static str,
+    /// Those with one.
+    valued: &'static str,
+    /// The number of its own words before the command.
+    operands: usize,
+    /// Those of which the value is a shell's text.
+    texts: &'static str,
+}
 
-/// Programs with the options that have a value, and the number of words before the command.
-const WRAPPERS: &[(&str, &str, usize)] = &[
-    ("env", "-u --unset -C --chdir", 0),
-    ("timeout gtimeout", "-k --kill-after -s --signal", 1),
-    ("nice", "-n --adjustment", 0),
-    ("ionice", "-c --class -n --classdata", 0),
-    ("stdbuf", "-i -o -e", 0),
-    ("time", "-f --format -o --output", 0),
-    (
-        "sudo doas",
-        "-u --user -g --group -h --host -p --prompt -C -D --chdir -R --chroot -T",
+const fn wrapper(
+    names: &'static str,
+    flags: &'static str,
+    valued: &'static str,
+    operands: usize,
+    texts: &'static str,
+) -> Wrapper {
+    Wrapper {
+        names,
+        flags,
+        valued,
+        operands,
+        texts,
+    }
+}
+
+const WRAPPERS: &[Wrapper] = &[
+    wrapper(
+        "env",
+        "-i --ignore-environment -0 --null -v --debug -S",
+        "-u --unset -C --chdir -P -a --argv0",
         0,
+        "",
     ),
-    (
+    wrapper(
+        "timeout gtimeout",
+        "-v --verbose -f --foreground -p --preserve-status",
+        "-k --kill-after -s --signal",
+        1,
+        "",
+    ),
+    wrapper("nice", "", "-n --adjustment", 0, ""),
+    wrapper("ionice", "-t --ignore", "-c --class -n --classdata", 0, ""),
+    wrapper("stdbuf", "", "-i --input -o --output -e --error", 0, ""),
+    wrapper(
+        "time",
+        "-a --append -l -p --portability -q --quiet -v --verbose",
+        "-f --format -o --output",
+        0,
+        "",
+    ),
+    wrapper(
+        "sudo",
+        "-A --askpass -B --bell -b --background -E --preserve-env -H --set-home -i --login -k --reset-timestamp -N --no-update -n \
+         --non-interactive -P --preserve-groups -S --stdin -s --shell",
+        "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout -r --role -t --type",
+        0,
+        "",
+    ),
+    wrapper("doas", "-L -n -s", "-a -C -u", 0, ""),
+    wrapper(
         "setpriv",
+        "--clear-groups --keep-groups --init-groups --no-new-privs --reset-env",
         "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig",
         0,
+        "",
     ),
-    (
+    wrapper(
         "xvfb-run",
+        "-a --auto-servernum -l --listen-tcp",
         "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait",
         0,
+        "",
     ),
-    ("chrt taskset flock chroot", "", 1),
-    (
-        "nohup setsid exec command builtin eval caffeinate busybox toybox unbuffer tini dumb-init wsl start call npm-run",
+    wrapper(
+        "chrt",
+        "-a --all-tasks -b --batch -d --deadline -f --fifo -i --idle -o --other -R --reset-on-fork -r --rr -v --verbose",
+        "-T --sched-runtime -P --sched-period -D --sched-deadline",
+        1,
+        "",
+    ),
+    wrapper("taskset", "-a --all-tasks -c --cpu-list", "", 1, ""),
+    wrapper(
+        "flock",
+        "-e -x --exclusive -F --no-fork -n --nb --nonblock -o --close -s --shared -u --unlock --verbose",
+        "-E --conflict-exit-code -w --wait --timeout",
+        1,
+        "-c --command",
+    ),
+    wrapper("chroot", "", "--userspec --groups", 1, ""),
+    wrapper("gosu su-exec", "", "", 1, ""),
+    wrapper(
+        "runuser su",
+        "-f --fast -l --login -m -p --preserve-environment -P --pty",
+        "-g --group -G --supp-group -s --shell -u --user",
+        0,
+        "-c --command",
+    ),
+    wrapper(
+        "script",
+        "-a --append -e --return -f --flush -q --quiet",
+        "",
+        1,
+        "-c --command",
+    ),
+    wrapper("setsid", "-c --ctty -f --fork -w --wait", "", 0, ""),
+    wrapper("exec", "-c -l", "-a", 0, ""),
+    wrapper("caffeinate", "-d -i -m -s -u", "-t -w", 0, ""),
+    wrapper("tini", "-g -s -v", "-e -p", 0, ""),
+    wrapper(
+        "strace",
+        "-c -C -d -f -ff -i -k -q -r -t -tt -T -v -x -y",
+        "-a -b -e -E -I -o -O -p -P -s -S -u -U -X",
+        0,
+        "",
+    ),
+    wrapper(
+        "wsl",
+        "-e --exec",
+        "-d --distribution -u --user --cd --shell-type",
+        0,
+        "",
+    ),
+    wrapper(
+        "nohup command builtin busybox toybox unbuffer dumb-init start call npm-run unshare nsenter systemd-run firejail bwrap catchsegv \
+         dbus-run-session xargs",
+        "-v",
         "",
         0,
-    ),
-    (
-        "unshare nsenter systemd-run firejail bwrap strace catchsegv dbus-run-session xargs",
         "",
-        0,
     ),
+];
+
+/// Programs that may start any, also where a known one is among their words.
+const OPAQUE: &[&str] = &[
+    "xargs",
+    "parallel",
+    "alias",
+    "function",
+    "start",
+    "start-process",
+    "iex",
+    "invoke-expression",
 ];
 
 /// Programs that start what follows `--`, or what follows a word like `run`.
@@ -85,24 +182,13 @@ const LAUNCHERS: &[&str] = &[
     "secretspec",
 ];
 
-fn options(valued: &'static str) -> Options {
-    Options {
-        flags: "-i -0 -v -E -H -n -S -b -k -a --preserve-env --ignore-environment --foreground --clear-groups --auto-servernum",
-        valued,
-        named: "",
-    }
-}
-
 /// Whether a word may begin the command of a program that is not known.
 pub(super) fn is_starter(name: &str) -> bool {
-    is_runner(name) || SHELLS.contains(&name) || ["env", "sudo"].contains(&name)
+    is_runner(name) || is_shell(name) || ["env", "sudo"].contains(&name)
 }
 
 /// The command lines that `name` may start with these arguments.
 pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
-    if SHELLS.contains(&name) {
-        return line(name, args).map_or_else(Vec::new, |at| of_line(name, &args[at..]));
-    }
     if is_runner(name) {
         let lines = called(name, args).into_iter();
         return lines
@@ -125,7 +211,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             Some(_) => args.iter().position(is_verb).map_or(0, |at| at + 1),
             None => usize::from(args.first().is_some_and(is_verb)),
         };
-        let lines = after(&args[at..], "", 0).into_iter();
+        let lines = after(&args[at..], &wrapper("", "", "", 0, "")).into_iter();
         return lines
             .flat_map(|words| directories::within(words, directory))
             .collect();
@@ -133,115 +219,61 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     if name == "eval" {
         return commands(&args.join(" "));
     }
+    let mut lines = shells::inner(name, args);
     let mut known = WRAPPERS.iter();
-    let known = known.find(|(names, ..)| names.split(' ').any(|known| known == name));
-    let lines = known.map(|(_, valued, operands)| after(args, valued, *operands));
-    let split = split(args).filter(|_| name == "env");
-    let split = split.map(|words| [vec![name.to_owned()], words].concat());
-    lines.into_iter().flatten().chain(split).collect()
+    let is_it = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|known| known == name);
+    if let Some(known) = known.find(is_it) {
+        lines.extend(after(args, known));
+        lines.extend(texts(args, known).flat_map(commands));
+    }
+    if name == "env"
+        && let Some(words) = split(args)
+    {
+        lines.push([vec![name.to_owned()], words].concat());
+    }
+    if OPAQUE.contains(&name) {
+        lines.push(unknown());
+    }
+    lines
 }
 
-fn after(args: &[String], valued: &'static str, operands: usize) -> Vec<Vec<String>> {
-    let readings = options(valued).readings(args).into_iter();
-    let lines = readings.map(|reading| {
+/// The command lines after the options of a wrapper, in the directory that these give.
+fn after(args: &[String], wrapper: &Wrapper) -> Vec<Vec<String>> {
+    let options = Options {
+        flags: wrapper.flags,
+        valued: wrapper.valued,
+        named: "",
+    };
+    let readings = options.readings(args).into_iter();
+    let lines = readings.flat_map(|reading| {
         if reading.is_cut {
-            return vec![UNKNOWN.to_owned()];
+            return vec![unknown()];
         }
         let words = args[reading.at.min(args.len())..].iter();
-        let words = words.skip_while(|word| is_variable(word)).skip(operands);
-        words.cloned().collect()
+        let words = words.skip_while(|word| is_variable(word) || *word == "-");
+        let words = words.skip(wrapper.operands).cloned().collect();
+        directories::within(words, directories::among(&reading.options))
     });
     lines.collect()
 }
 
-/// The position of the text that a shell runs.
-fn line(name: &str, args: &[String]) -> Option<usize> {
-    let mut may_be_value = false;
-    for (at, arg) in args.iter().enumerate() {
-        let arg = arg.to_lowercase();
-        let is_it = match name {
-            "cmd" => ["/c", "/k", "/r"].contains(&arg.as_str()),
-            "pwsh" | "powershell" => {
-                arg.len() > 1
-                    && ["-command", "-commandwithargs", "/command"]
-                        .iter()
-                        .any(|long| long.starts_with(&arg))
-            }
-            _ => {
-                arg == "--command"
-                    || arg.starts_with('-') && !arg.starts_with("--") && arg.contains('c')
-            }
-        };
-        if is_it {
-            return Some(at + 1);
-        }
-        let is_option = arg.starts_with(['-', '+']) || name == "cmd" && arg.starts_with('/');
-        if !is_option && !may_be_value {
-            break;
-        }
-        may_be_value = is_option;
-    }
-    None
-}
-
-/// The command lines in a shell's text, which the words after it may go into.
-fn of_line(name: &str, words: &[String]) -> Vec<Vec<String>> {
-    let Some((text, others)) = words.split_first() else {
-        return Vec::new();
-    };
-    let is_of_words = ["cmd", "pwsh", "powershell"].contains(&name);
-    if is_of_words && !others.is_empty() {
-        // These join them; a path with spaces stays one word.
-        let parts = words.split(|word| ["&", "&&", "||", "|", ";"].contains(&word.as_str()));
-        return parts.map(<[String]>::to_vec).collect();
-    }
-    let all = commands(text);
-    let mut names = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_set = others.len() < 2 || names.any(|name| name == "set");
-    let lines = all.into_iter().flat_map(|mut words| {
-        // Those that stand for one of the others.
-        for word in &mut words {
-            let number = word.strip_prefix('$').map(|it| it.trim_matches(['{', '}']));
-            let number = number.and_then(|it| it.parse::<usize>().ok());
-            if let Some(given) = number.and_then(|number| others.get(number)) {
-                word.clone_from(given);
-            }
-        }
-        let is_all = |word: &String| ["$@", "$*", "${@}", "${*}"].contains(&word.as_str());
-        let Some(at) = words.iter().position(is_all) else {
-            return match reads_commands(&words) {
-                true => vec![words, vec![UNKNOWN.to_owned()]],
-                false => vec![words],
-            };
-        };
-        // `set` may have given others.
-        let unknown = words.clone();
-        words.splice(at..=at, others.get(1..).unwrap_or_default().iter().cloned());
-        match is_set {
-            true => vec![words, unknown],
-            false => vec![words],
-        }
-    });
-    lines.collect()
-}
-
-/// Whether these words start a shell that reads what it runs: from another program, or from a text after `<<<`.
-fn reads_commands(words: &[String]) -> bool {
-    let is_wrapper = |name: &str| {
-        let mut names = WRAPPERS.iter().flat_map(|(names, ..)| names.split(' '));
-        names.any(|known| known == name)
-    };
-    let mut words = words
-        .iter()
-        .skip_while(|word| is_variable(word) || word.starts_with('-') || is_wrapper(&bare(word)));
-    let Some(shell) = words.next().map(|word| bare(word)) else {
-        return false;
-    };
-    let args: Vec<String> = words.cloned().collect();
-    let is_file = |word: &String| !word.starts_with(['-', '$']) && !word.starts_with("/dev/");
-    SHELLS.contains(&shell.as_str())
-        && line(&shell, &args).is_none()
-        && (!args.iter().any(is_file) || args.iter().any(|word| word == "-s"))
+/// The texts for a shell among the options of a wrapper: `-c TEXT`, `-qc TEXT`, `--command=TEXT`.
+fn texts<'a>(args: &'a [String], wrapper: &'static Wrapper) -> impl Iterator<Item = &'a str> {
+    let options = wrapper.texts.split(' ').filter(|option| !option.is_empty());
+    let options: Vec<&str> = options.collect();
+    args.iter().enumerate().filter_map(move |(at, word)| {
+        let next = || args.get(at + 1).map(String::as_str);
+        options
+            .iter()
+            .find_map(|option| match word.strip_prefix(option) {
+                Some("") => next(),
+                Some(rest) => rest.strip_prefix('='),
+                None if option.len() == 2 && word.starts_with('-') && !word.starts_with("--") => {
+                    word.ends_with(&option[1..]).then(next).flatten()
+                }
+                None => None,
+            })
+    })
 }
 
 /// The words of `env -S TEXT`, with those after it.
@@ -271,8 +303,8 @@ pub(super) fn certain(
     let mut words = match name {
         "env" | "exec" => args.to_vec(),
         "cmd" | "sh" | "bash" | "zsh" | "dash" | "ash" | "ksh" => {
-            let at = line(name, args)?;
-            match (of_line(name, &args[at..]).as_slice(), &args[at..]) {
+            let at = text_at(name, args)?;
+            match (shells::inner(name, args).as_slice(), &args[at..]) {
                 // Nothing but words is plain in every shell.
                 ([words], [text])
                     if text

@@ -44,6 +44,23 @@ fn an_undo_keeps_a_server_that_a_later_run_relies_on() {
 }
 
 #[test]
+fn of_undos_of_one_run_at_once_one_reverts_it() {
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), GH);
+    machine.migrate(&["--client", "claude-code"]);
+    let run = first_run(&machine);
+    let undone = (0..6).map(|_| {
+        let command = machine.setup().command(&["undo", &run]);
+        std::thread::spawn(move || command::run(command, ""))
+    });
+    let undone: Vec<_> = undone.collect();
+    let undone = undone.into_iter().map(|it| it.join().unwrap());
+    let reverting = undone.filter(|it| !it.stderr.contains("is undone already"));
+    assert_eq!(reverting.count(), 1);
+    assert_eq!(machine.read(user_file("claude-code")), GH);
+}
+
+#[test]
 fn an_undo_in_order_gives_everything_back() {
     let machine = Machine::new();
     let claude_code = machine.put(user_file("claude-code"), GH);

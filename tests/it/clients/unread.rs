@@ -358,3 +358,33 @@ fn a_project_whose_list_of_servers_is_not_known_has_none_of_the_users() {
         }
     }
 }
+
+#[test]
+fn of_a_continue_project_with_too_many_files_no_server_moves_and_the_folder_is_named() {
+    let machine = Machine::new();
+    machine.put(user_file("continue"), CONTINUE);
+    let file = |at: usize| format!("p/.continue/mcpServers/{at:04}.yaml");
+    for at in 0..1001 {
+        machine.put(&file(at), "mcpServers:\n  - name: own\n    command: y\n");
+    }
+    let run = |machine: &Machine| {
+        let mut command = machine.setup().command(&["migrate", "--yes", "--json"]);
+        command.current_dir(machine.home("p"));
+        crate::support::command::run(command, "")
+    };
+    let outcome = run(&machine);
+    let here = machine.servers();
+    assert!(here["own"].is_null(), "{here} {outcome}");
+    let projects = here["gh"]["projects"].as_array().map(Vec::len);
+    assert_eq!(projects, Some(1), "{here} {outcome}");
+    assert!(
+        outcome.to_string().contains("more than 1,000 files"),
+        "{outcome}"
+    );
+    // With fewer files, each of them counts.
+    for at in 2..1001 {
+        std::fs::remove_file(machine.home(&file(at))).unwrap();
+    }
+    let outcome = run(&machine);
+    assert!(!machine.servers()["own"].is_null(), "{outcome}");
+}
