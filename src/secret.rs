@@ -18,8 +18,8 @@ use crate::mcp::object::quoted;
 /// The text that replaces a secret.
 pub(crate) const MASK: &str = "***";
 
-/// Minimum length of masked values. Shorter ones would hide harmless text and protect nothing.
-const SHORTEST: usize = 6;
+/// Minimum length of values that are masked in any text. Shorter ones would hide harmless text and protect nothing.
+pub(crate) const SHORTEST: usize = 6;
 
 /// How often JSON in a text of JSON is read as such.
 const LEVELS: usize = 3;

@@ -39,6 +39,10 @@ struct Entry {
     file: String,
     entry: String,
     program: String,
+    /// The project, if the entry is for one only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    project: Option<String>,
+    /// Whether the client has it switched off.
     disabled: bool,
 }
 
@@ -64,7 +68,13 @@ pub(super) fn run(machine: &Machine, output: &Output) -> Result<(), Exit> {
             (None, entries) => {
                 let names = entries.iter().map(|entry| {
                     let (name, program) = (printable(&entry.entry), printable(&entry.program));
-                    format!("{name}, which starts {program}")
+                    let project = entry.project.as_deref().map(printable);
+                    let project = project.map(|it| format!(" in the project {it}"));
+                    let off = if entry.disabled { ", switched off" } else { "" };
+                    format!(
+                        "{name}{}, which starts {program}{off}",
+                        project.unwrap_or_default()
+                    )
                 });
                 good(format!(
                     "connected as {}",
@@ -94,6 +104,11 @@ fn shown(client: Client, survey: &Survey, own: &[OwnEntry], machine: &Machine) -
             file: below_home(&entry.location.path, home),
             entry: entry.name.clone(),
             program: entry.program.clone(),
+            project: entry
+                .location
+                .project
+                .as_deref()
+                .map(|it| below_home(it, home)),
             disabled: entry.is_disabled,
         })
         .collect();

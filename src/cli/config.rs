@@ -14,7 +14,7 @@ use super::migrate::older_note;
 use super::output::{Output, caution};
 use crate::config::find_program;
 use crate::config::{Config, EditError, Environment, Error, Paths, env, is_inline, json_schema};
-use crate::files;
+use crate::files::{self, leads_nowhere};
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
@@ -87,19 +87,23 @@ pub(super) fn run(
 
 fn show(paths: &Paths, output: &Output) {
     let file = &paths.config_file;
+    let nowhere = leads_nowhere(file).filter(|_| !is_inline(file));
     if output.is_json_asked() {
         let config = (!is_inline(file)).then_some(file);
         output.json(&json!({
             "config": config,
             "variable": is_inline(file).then_some(env::CONFIG_JSON.name),
             "exists": is_inline(file) || file.exists(),
+            "problem": nowhere.map(|error| error.to_string()),
             "cache": paths.cache_dir,
             "state": paths.state_dir,
         }));
         return;
     }
     output.verbatim(file.display().to_string());
-    if !is_inline(file) && !file.exists() {
+    if let Some(error) = nowhere {
+        output.note(&format!("it cannot be read: {error}"));
+    } else if !is_inline(file) && !file.exists() {
         output.note("it does not exist; `mcpzip init` or `mcpzip config edit` makes one");
     }
 }
@@ -108,6 +112,10 @@ fn edit(paths: &Paths, environment: &Environment, output: &Output) -> Result<(),
     let file = paths.config_file.as_path();
     if is_inline(file) {
         return Err(anyhow::Error::from(EditError::Inline).into());
+    }
+    if let Some(source) = leads_nowhere(file) {
+        let path = file.to_owned();
+        return Err(anyhow::Error::from(EditError::Disk { path, source }).into());
     }
     let editor = editor(environment, output.can_ask())?;
     if let Some(note) = older_note(file, environment) {

@@ -87,9 +87,8 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
         }));
         return Ok(());
     }
-    if !is_inline(file) && !file.exists() {
-        let path = file.clone();
-        return Err(Error::Missing { path }.into());
+    if !file.exists() {
+        return Err(Error::absent(file).into());
     }
     match &hidden {
         Some(hidden) => output.verbatim(hidden.text.trim_end()),
@@ -114,8 +113,7 @@ pub(super) fn check(
     let file = &paths.config_file;
     let own = current(file)?;
     if arguments.file.is_none() && !file.exists() {
-        let path = file.clone();
-        return Err(Error::Missing { path }.into());
+        return Err(Error::absent(file).into());
     }
     let hidden = hidden(&own, file, environment);
     let (text, place) = match &arguments.file {
@@ -300,9 +298,10 @@ fn current(file: &Path) -> Result<String, Exit> {
     if is_inline(file) {
         return Err(anyhow::Error::from(EditError::Inline).into());
     }
-    match file.exists() {
-        true => read(file),
-        false => Ok(String::new()),
+    match Error::absent(file) {
+        _ if file.exists() => read(file),
+        Error::Missing { .. } => Ok(String::new()),
+        error => Err(error.into()),
     }
 }
 

@@ -245,7 +245,7 @@ fn other_scopes(here: &ConfigLocation, machine: &Machine) -> Vec<Scope> {
 
 /// Says that the client's own servers are still in mcpzip, and how they come back.
 fn tell_of_moved_servers(location: &ConfigLocation, machine: &Machine, output: &Output) {
-    let runs = machine.journal().list();
+    let runs = machine.journal().list().unwrap_or_default();
     let moved = runs.iter().filter(|run| {
         let moves = run.command.starts_with("migrate") || run.command.starts_with("init");
         moves && run.state == RunState::Done && run.files.contains(&location.path)

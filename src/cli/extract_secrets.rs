@@ -42,8 +42,7 @@ pub(super) fn run(
         return Err(anyhow::Error::from(EditError::Inline).into());
     }
     if !file.exists() {
-        let path = file.clone();
-        return Err(crate::config::Error::Missing { path }.into());
+        return Err(crate::config::Error::absent(file).into());
     }
     let extraction =
         Extraction::to(Destination::File, file, environment).map_err(anyhow::Error::from)?;

@@ -780,9 +780,9 @@ impl Screen<'_> {
                 last = Some((rule.client, &rule.server));
             }
             let becomes = match rule.is_carried() {
-                true => good(rule.carried.text()),
-                false if rule.is_blocking() => bad(rule.carried.text()),
-                false => faint(rule.carried.text()),
+                true => good(rule.becomes()),
+                false if rule.is_blocking() => bad(rule.becomes()),
+                false => faint(rule.becomes()),
             };
             let arrow = if rule.is_carried() {
                 "becomes"
@@ -881,16 +881,13 @@ pub(super) fn diff_lines(diff: &str, output: &Output) {
     }
 }
 
-const SWITCHED_OFF: &str = "switched off";
-
 pub(super) fn line(item: &Item) -> String {
     let mut left = match item.left_behind.as_slice() {
         [] => String::new(),
         keys => faint(format!(" (without {})", keys.join(", "))),
     };
-    // A project's server that no file approves has a note that says so.
-    if item.is_off && !item.notes.iter().any(|note| note.starts_with(SWITCHED_OFF)) {
-        left += &faint(format!(", {SWITCHED_OFF}"));
+    if let Some(state) = item.state() {
+        left += &faint(format!(", {state}"));
     }
     let server = strong(&item.server);
     match &item.verdict {
@@ -943,6 +940,8 @@ fn server(item: &Item, masker: &Masker, client: &str) -> Value {
         "name": name,
         "reason": reason,
         "disabled": item.is_off,
+        "disabled_in_client": item.is_off_there,
+        "project": item.project,
         "left_behind": item.left_behind,
         "notes": item.notes,
     })
@@ -957,7 +956,11 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
                 "server": rule.server,
                 "kind": rule.kind.name(),
                 "rule": masked(&rule.text),
-                "becomes": masked(&rule.carried.text()),
+                "becomes": masked(&match rule.is_carried() {
+                    true => rule.carried.text(),
+                    false => rule.becomes(),
+                }),
+                "outcome": rule.outcome().name(),
                 "file": rule.path,
                 "key": rule.key,
                 "project": rule.project,

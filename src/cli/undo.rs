@@ -1,6 +1,5 @@
 //! `mcpzip undo`: reverts the files that `init`, `migrate`, `connect`, `disconnect`, `add --force` or `secret migrate` changed.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -10,8 +9,11 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, below_home};
-use crate::clients::{Restored, RunState, Summary, Undone};
-use crate::config::{Config, secrets_file};
+use crate::clients::{
+    Client, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned, Whereabouts,
+};
+use crate::config::secrets_file;
+use crate::text::shell_word;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -48,8 +50,7 @@ impl Arguments {
 
 pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
     if arguments.list {
-        list(machine, output);
-        return Ok(());
+        return list(machine, output);
     }
     if arguments.dry_run || !arguments.yes && !output.is_json() && output.can_ask() {
         let run = machine.journal().preview(arguments.run.as_deref());
@@ -92,13 +93,17 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
     let Undone {
         id,
         restored,
+        kept,
+        unreturned,
         mut remaining,
     } = undone.map_err(anyhow::Error::from)?;
-    for name in kept_servers(&restored, machine) {
-        remaining.remove(&name);
-        output.note(&format!(
-            "`{name}` stays in mcpzip, as its entry was changed there: `mcpzip remove {name}` removes it"
-        ));
+    for server in &kept {
+        remaining.remove(&server.name);
+        output.note(&printable(&kept_text(server, &backups(machine, &id))));
+    }
+    for server in &unreturned {
+        remaining.remove(&server.here);
+        output.note(&printable(&unreturned_text(server, machine)));
     }
     if !remaining.is_empty() {
         let names = Vec::from_iter(remaining.iter().map(String::as_str)).join(" ");
@@ -115,9 +120,22 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
             };
             json!({ "file": path, "outcome": outcome, "kept": kept, "reverted": reverted })
         });
-        output.json(
-            &json!({ "run": id, "files": files.collect::<Vec<_>>(), "remaining": remaining }),
-        );
+        let kept = kept
+            .iter()
+            .map(|it| json!({ "server": it.name, "reason": reason(it.reason) }));
+        let unreturned = unreturned.iter().map(|it| {
+            json!({
+                "client": it.client, "file": it.path, "server": it.name, "name": it.here,
+                "in_mcpzip": it.whereabouts == Whereabouts::Here, "backup": it.backup,
+            })
+        });
+        output.json(&json!({
+            "run": id,
+            "files": files.collect::<Vec<_>>(),
+            "kept": kept.collect::<Vec<_>>(),
+            "unreturned": unreturned.collect::<Vec<_>>(),
+            "remaining": remaining,
+        }));
         return Ok(());
     }
     for (path, restored) in &restored {
@@ -137,10 +155,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 "edited since, so these keys were kept: {}",
                 keys.join(", ")
             )),
-            Restored::Relied(keys) => bad(format!(
-                "kept, because a later run relies on it or cannot be read, or edited since: {}",
-                keys.join(", ")
-            )),
+            Restored::Relied(keys) => bad(format!("these keys were kept: {}", keys.join(", "))),
             Restored::Needed(names) => bad(format!(
                 "kept, because servers that were kept use it: {}",
                 names.join(", ")
@@ -164,7 +179,7 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
 
 /// The runs that did not record their end, one sentence each.
 pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
-    let runs = machine.journal().list().into_iter();
+    let runs = machine.journal().list().unwrap_or_default().into_iter();
     let begun = runs.filter(|run| run.state == RunState::Begun);
     let sentence = |run: Summary| {
         let (command, id) = (&run.command, &run.id);
@@ -176,41 +191,75 @@ pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
     begun.map(sentence).collect()
 }
 
-/// The runs of which the record or a kept file cannot be read, with the reasons.
+/// The runs of which the record or a kept file cannot be read, with the reasons; `undo` stands for all of them.
 pub(super) fn damaged(machine: &Machine) -> Vec<(String, String)> {
-    let runs = machine.journal().list().into_iter();
-    runs.filter_map(|run| Some((run.id, run.problem?)))
-        .collect()
+    match machine.journal().list() {
+        Ok(runs) => {
+            let runs = runs.into_iter();
+            runs.filter_map(|run| Some((run.id, run.problem?)))
+                .collect()
+        }
+        Err(error) => vec![("undo".to_owned(), error.to_string())],
+    }
 }
 
-/// The servers that were kept in mcpzip's configuration.
-fn kept_servers(restored: &[(PathBuf, Restored)], machine: &Machine) -> BTreeSet<String> {
-    let ours = restored
-        .iter()
-        .filter(|(path, _)| *path == machine.paths.config_file);
-    let kept = ours.filter_map(|(_, restored)| match restored {
-        Restored::Kept(keys) => Some(keys),
-        _ => None,
-    });
-    let servers = kept
-        .flatten()
-        .filter_map(|key| key.strip_prefix("mcpServers."));
-    // Those of which the run only changed a value were there before.
-    let config = Config::load(&machine.paths, &machine.around.environment);
-    let names = config.map(|config| config.names).unwrap_or_default();
-    let added = servers.filter(|name| names.contains(*name) || !name.contains('.'));
-    added.map(str::to_owned).collect()
+/// A sentence about a server of mcpzip that is not as before the run.
+fn kept_text(server: &Kept, backups: &str) -> String {
+    let name = &server.name;
+    let word = shell_word(name);
+    match server.reason {
+        KeptFor::Changed => format!(
+            "`{name}` stays in mcpzip, as its entry was changed there: `mcpzip remove {word}` removes it"
+        ),
+        KeptFor::ChangedAgain => format!(
+            "`{name}` stays in mcpzip as it is, as its entry was changed there again since; its entry from before the run is in {backups}"
+        ),
+        KeptFor::Gone => format!(
+            "`{name}` was removed from mcpzip since, and stays removed; its entry from before the run is in {backups}"
+        ),
+        KeptFor::Relied => format!(
+            "`{name}` stays in mcpzip, as a later run relies on it or cannot be read: the undo of that run removes it"
+        ),
+    }
+}
+
+const fn reason(reason: KeptFor) -> &'static str {
+    match reason {
+        KeptFor::Changed | KeptFor::ChangedAgain => "changed",
+        KeptFor::Gone => "removed",
+        KeptFor::Relied => "relied on",
+    }
+}
+
+/// A sentence about a server that a client does not get back.
+fn unreturned_text(server: &Unreturned, machine: &Machine) -> String {
+    let Unreturned { name, here, .. } = server;
+    let title = Client::named(&server.client).map_or("the client", Client::title);
+    let [file, backup] =
+        [&server.path, &server.backup].map(|path| below_home(path, &machine.around.home));
+    let place = match server.whereabouts {
+        Whereabouts::Here => format!("it stays in mcpzip as `{here}`"),
+        Whereabouts::Replaced => {
+            format!("mcpzip has another `{here}`, too, so its entry is in {backup} alone")
+        }
+        Whereabouts::Removed => {
+            format!("mcpzip does not have it any more, so its entry is in {backup} alone")
+        }
+    };
+    format!(
+        "`{name}` of {title} is not put back into {file}, which has another entry of that name now; {place}"
+    )
 }
 
 fn backups(machine: &Machine, id: &str) -> String {
     below_home(&machine.journal().backups(id), &machine.around.home)
 }
 
-fn list(machine: &Machine, output: &Output) {
-    let runs = machine.journal().list();
+fn list(machine: &Machine, output: &Output) -> Result<(), Exit> {
+    let runs = machine.journal().list().map_err(anyhow::Error::from)?;
     if output.is_json() {
         output.json(&runs);
-        return;
+        return Ok(());
     }
     if runs.is_empty() {
         output.line(faint("nothing was changed yet"));
@@ -231,6 +280,7 @@ fn list(machine: &Machine, output: &Output) {
             .map(|file| below_home(file, &machine.around.home))
             .for_each(|file| output.line(faint(format!("  {file}"))));
     }
+    Ok(())
 }
 
 /// The outcome's name in the JSON, and the keys that were kept.

@@ -69,7 +69,7 @@ pub(super) fn of(
 }
 
 /// The beginning of the note about a server without an approval.
-const UNAPPROVED: &str = "switched off, as no file of your own approves it";
+const UNAPPROVED: &str = "no file of your own approves it";
 
 /// Explains why a migrated server is switched off, and how to switch it on.
 pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
@@ -84,7 +84,7 @@ pub(super) fn note(found: &Found, verdict: &Verdict) -> Option<String> {
     let why = match found.approval {
         Approval::Given => return None,
         Approval::Missing => UNAPPROVED,
-        Approval::Refused => "switched off, as `disabledMcpjsonServers` of Claude Code refuses it",
+        Approval::Refused => "`disabledMcpjsonServers` of Claude Code refuses it",
     };
     Some(format!("{why}; `mcpzip enable {name}` switches it on"))
 }

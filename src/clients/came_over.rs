@@ -33,6 +33,7 @@ pub(super) fn refused(
         }
         found.extend(locations.into_iter().map(|location| Found {
             form: Some(node.clone()),
+            is_switched_off: true,
             is_off: true,
             switch: None,
             approval: Approval::Refused,

@@ -42,11 +42,17 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     hunks
 }
 
-/// The change as a unified diff; empty if there is none.
+/// The change as a unified diff; empty if there is none. Each text has a form for display. If the lines of that are others, the difference
+/// is the one between both forms.
 #[must_use]
-pub(super) fn unified_diff(old: &str, new: &str) -> String {
-    let (old, new) = (lines(old), lines(new));
-    let hunks = hunks(&old, &new);
+pub(super) fn unified_diff(old: [&str; 2], new: [&str; 2]) -> String {
+    let ([old, old_shown], [new, new_shown]) = (old.map(lines), new.map(lines));
+    let is_same = old.len() == old_shown.len() && new.len() == new_shown.len();
+    let hunks = match is_same {
+        true => hunks(&old, &new),
+        false => hunks(&old_shown, &new_shown),
+    };
+    let (old, new) = (old_shown, new_shown);
     let mut text = String::new();
     let mut rest = hunks.as_slice();
     while let Some(first) = rest.first() {
@@ -164,13 +170,13 @@ mod tests {
     fn a_diff_shows_what_changed_and_a_little_around() {
         let old: String = (1..=20).map(|line| format!("{line}\n")).collect();
         let new = old.replace("10\n", "ten\n").replace("2\n", "");
-        let diff = unified_diff(&old, &new);
+        let diff = unified_diff([&old; 2], [&new; 2]);
         assert!(
             diff.starts_with("@@ -1,") && diff.contains("\n-10\n+ten\n") && diff.contains("\n-2\n"),
             "{diff}"
         );
         assert!(!diff.contains(" 17"), "{diff}");
-        assert_eq!(unified_diff(&old, &old), "");
+        assert_eq!(unified_diff([&old; 2], [&old; 2]), "");
     }
 
     #[test]

@@ -27,8 +27,10 @@ pub(crate) struct Edit {
     pub(super) is_private: bool,
     /// Whether the file is removed. `after` is empty then.
     pub(super) is_removed: bool,
-    /// Both contents for display, without the parts that are not about servers.
+    /// Both contents without the parts that are not about servers.
     pub(super) shown: [Arc<String>; 2],
+    /// Both contents for display, without short secrets.
+    masked: [Arc<String>; 2],
     pub(super) steps: Vec<Step>,
     /// The servers of mcpzip that clients have after this run in the place of their own, or whose limits stand for their rules.
     pub(super) relied: Vec<String>,
@@ -161,6 +163,7 @@ impl Edit {
             is_private: false,
             is_removed: false,
             shown: [source.text.shown(), after.shown()].map(Arc::clone),
+            masked: [&source.text, after].map(secrets::shown),
             steps,
             relied: Vec::new(),
             off: Vec::new(),
@@ -194,11 +197,12 @@ impl Edit {
 
     /// The removal of the file in place of the edit.
     pub(super) fn removing(self) -> Self {
-        let [before, _] = self.shown;
+        let ([before, _], [masked, _]) = (self.shown, self.masked);
         Self {
             after: String::new(),
             is_removed: true,
             shown: [before, Arc::default()],
+            masked: [masked, Arc::default()],
             ..self
         }
     }
@@ -216,9 +220,11 @@ impl Edit {
             let lines = members.map(|(name, _)| format!("  {name:?}: {MASK:?}\n"));
             Arc::new(lines.collect::<String>())
         };
+        let shown = [names(before), names(after)];
         Self {
             is_private: true,
-            shown: [names(before), names(after)],
+            masked: shown.clone(),
+            shown,
             ..self
         }
     }
@@ -227,7 +233,8 @@ impl Edit {
     #[must_use]
     pub(crate) fn diff(&self, masker: &Masker) -> String {
         let [before, after] = &self.shown;
-        without_tokens(&masker.mask(&unified_diff(before, after)))
+        let [old, new] = &self.masked;
+        without_tokens(&masker.mask(&unified_diff([before, old], [after, new])))
     }
 }
 

@@ -23,6 +23,7 @@ impl Found {
                 Ok(entry) => entry.tool_rules.clone(),
                 Err(_) => of_part,
             },
+            is_switched_off: switch.is_some(),
             is_off: switch.is_some(),
             switch,
             origins: Vec::new(),

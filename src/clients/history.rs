@@ -45,12 +45,8 @@ impl History {
 
     /// Whether a client had this server, with the program or URL that `entry` has.
     pub(super) fn had_program(&self, client: Client, name: &str, entry: &Node) -> bool {
-        let is_same = |brought: &Node| {
-            let mut keys = ["command", "args", "cwd", "url"].iter();
-            keys.all(|key| brought.get(key) == entry.get(key))
-        };
         let mut brought = self.brought.iter().filter(|(of, _)| of == name);
-        self.had(client, name) && brought.any(|(_, brought)| is_same(brought))
+        self.had(client, name) && brought.any(|(_, brought)| is_same_program(brought, entry))
     }
 
     /// Whether a client had this server, and had it on.
@@ -89,4 +85,10 @@ impl History {
             )
         })
     }
+}
+
+/// Whether two entries of mcpzip have the same program or URL.
+pub(super) fn is_same_program(one: &Node, other: &Node) -> bool {
+    let mut keys = ["command", "args", "cwd", "url"].iter();
+    keys.all(|key| one.get(key) == other.get(key))
 }

@@ -23,7 +23,7 @@ pub(crate) struct OwnEntry {
     pub program: String,
     /// Its arguments.
     pub args: Vec<String>,
-    /// Whether the client does not start it.
+    /// Whether the client has it switched off.
     pub is_disabled: bool,
     /// The missing keys that the client needs.
     pub lacks: Vec<String>,
@@ -72,7 +72,7 @@ pub(super) fn own_entry(found: &Found, survey: &Survey, launch: &Launch) -> Opti
         name: found.name.clone(),
         program: command.clone(),
         args: args.clone(),
-        is_disabled: entry.is_disabled,
+        is_disabled: found.is_switched_off,
         lacks: lacks(&source.text, &found.location, &found.name, launch),
         refusal: entry::refusal(source.text.node(), &found.location, &found.name),
     })

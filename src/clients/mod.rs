@@ -66,7 +66,9 @@ pub(crate) use history::History;
 pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 use journal::JournalError;
-pub(crate) use journal::{Journal, Restored, RunState, Summary, Undone};
+pub(crate) use journal::{
+    Journal, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned, Whereabouts,
+};
 pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Known, Rule, Survey, Target, Verdict};
 pub(crate) use node::Node;

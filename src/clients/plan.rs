@@ -267,6 +267,8 @@ impl Plan {
             };
             items.push(Item {
                 is_off,
+                is_off_there: found.is_switched_off,
+                project: found.location.project.clone(),
                 client: found.location.client,
                 scope: found.scope(),
                 path: found.location.path.clone(),
@@ -347,6 +349,7 @@ impl Plan {
         let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));
         let about_moving = survey.rules.iter().filter(is_about_moving).cloned();
+        let about_moving = about_moving.map(|rule| with_outcome(rule, &placed, &servers));
         let (carried, lost): (Vec<Rule>, Vec<Rule>) = about_moving.partition(Rule::is_carried);
         let of_entries = survey
             .found
@@ -399,6 +402,17 @@ impl Plan {
     }
 }
 
+/// A rule with its outcome by all rules that its server gets.
+fn with_outcome(rule: Rule, placed: &[(&Found, String)], servers: &Servers) -> Rule {
+    let mut here = placed.iter().filter(|(found, _)| rule.is_about(found));
+    let name = here.next().map(|(_, name)| name);
+    let rights = name.and_then(|name| servers.rights(name));
+    Rule {
+        decided: rights.map(|rights| rights.outcome_of(&rule.carried)),
+        ..rule
+    }
+}
+
 impl Item {
     fn of(fixed: &Fixed) -> Self {
         Self {
@@ -409,6 +423,8 @@ impl Item {
             verdict: Verdict::Stays(fixed.reason.to_owned()),
             left_behind: Vec::new(),
             notes: Vec::new(),
+            project: None,
+            is_off_there: false,
             is_off: false,
         }
     }

@@ -1,9 +1,12 @@
 //! The secrets that a preview of a client's file must hide: those of all its servers, including the ones that stay,
 //! and other values whose keys name a secret.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use super::{Node, Text};
-use crate::config::{secret_arguments, secret_parameters};
-use crate::secret::{Masker, Secret, is_reference, is_secret_name};
+use crate::config::{secret_parameters, secrets_by_argument};
+use crate::secret::{Masker, SHORTEST as SHORTEST_MASKED, Secret, is_reference, is_secret_name};
 
 /// A value of a secret's name that is none.
 const KEYCHAIN: &str = "keychain";
@@ -29,19 +32,33 @@ const NAMES: &[&str] = &[
 /// Shorter values of variables are not secret.
 const SHORTEST: usize = 8;
 
+/// More short secrets than this are masked wherever their text is in a file.
+const MOST_PLACES: usize = 64;
+
+/// The place of a value in a file.
+#[derive(Clone)]
+struct Place {
+    /// As it is shown, such as `mcpServers.github.env.TOKEN`.
+    shown: String,
+    /// The keys to it. `None` if the keys lead to another value.
+    path: Option<Vec<String>>,
+}
+
 /// The secrets in a file.
 pub(super) fn of(node: &Node) -> Vec<Secret<String>> {
     let mut all = Vec::new();
-    collect(node, "", false, &mut |_, secrets| all.extend(secrets));
+    visit(node, &mut |_, _, secrets| {
+        all.extend(secrets.into_iter().map(Secret::new));
+    });
     all
 }
 
 /// The paths of the texts that a preview hides as secrets, such as `mcpServers.github.env.TOKEN`.
 pub(super) fn places(node: &Node) -> Vec<String> {
     let mut all = Vec::new();
-    collect(node, "", false, &mut |path, secrets| {
-        if !secrets.is_empty() && !all.iter().any(|known| known == path) {
-            all.push(path.to_owned());
+    visit(node, &mut |place, _, secrets| {
+        if !secrets.is_empty() && !all.contains(&place.shown) {
+            all.push(place.shown.clone());
         }
     });
     all
@@ -52,62 +69,151 @@ pub(super) fn masker(text: &Text) -> Masker {
     Masker::new(of(text.node()))
 }
 
+/// A file's text for display, in which the secrets are masked that are too short for a [`Masker`] to find: in their places, as their text
+/// may also be elsewhere.
+pub(super) fn shown(text: &Text) -> Arc<String> {
+    let (mut placed, mut others) = (BTreeMap::<Vec<String>, Vec<String>>::new(), Vec::new());
+    visit(text.node(), &mut |place, _, secrets| {
+        if !secrets.iter().any(|secret| is_short(secret)) {
+            return;
+        }
+        match &place.path {
+            Some(path) => placed.entry(path.clone()).or_default().extend(secrets),
+            None => others.extend(secrets),
+        }
+    });
+    let mut masked = text.clone();
+    for (number, (path, secrets)) in placed.into_iter().enumerate() {
+        if number >= MOST_PLACES || !mask_at(&mut masked, &path, &secrets) {
+            others.extend(secrets);
+        }
+    }
+    match others.is_empty() {
+        true => Arc::clone(masked.shown()),
+        false => Arc::new(Masker::of_all(others).mask(masked.shown()).into_owned()),
+    }
+}
+
+/// Masks secrets in the text at `path`. Returns whether that was possible.
+fn mask_at(text: &mut Text, path: &[String], secrets: &[String]) -> bool {
+    let plain = match text.node().at(path) {
+        Some(Node::Text(plain) | Node::Number(plain)) => plain,
+        _ => return false,
+    };
+    let masked = Masker::of_all(secrets.to_vec()).mask(plain).into_owned();
+    let masked = Node::Text(masked);
+    if text.set(path, &masked).is_ok() {
+        return true;
+    }
+    // Of some syntaxes only a whole list can be replaced.
+    let Some((last, list)) = path.split_last() else {
+        return false;
+    };
+    let Some(mut items) = text.node().at(list).cloned() else {
+        return false;
+    };
+    items.set(std::slice::from_ref(last), masked) && text.set(list, &items).is_ok()
+}
+
+/// Whether a [`Masker`] of all secrets leaves this one out.
+fn is_short(secret: &str) -> bool {
+    !secret.is_empty() && secret.chars().count() < SHORTEST_MASKED
+}
+
+/// Calls `visit` with the place of each value that may have secrets, the value, and the secrets.
+fn visit(node: &Node, visit: &mut impl FnMut(&Place, &Node, Vec<String>)) {
+    let root = Place {
+        shown: String::new(),
+        path: Some(Vec::new()),
+    };
+    collect(node, &root, false, "", visit);
+}
+
 fn collect(
     node: &Node,
-    path: &str,
+    place: &Place,
     is_given: bool,
-    visit: &mut impl FnMut(&str, Vec<Secret<String>>),
+    command: &str,
+    visit: &mut impl FnMut(&Place, &Node, Vec<String>),
 ) {
-    let literal = |secrets: Vec<Secret<String>>| -> Vec<Secret<String>> {
-        let secrets = secrets.into_iter();
+    let literal = |mut secrets: Vec<String>| -> Vec<String> {
+        secrets.retain(|secret| !is_reference(secret));
         secrets
-            .filter(|secret| !is_reference(secret.expose()))
-            .collect()
     };
     match node {
         Node::Map(members) => {
+            let command = ["command", "cmd"].into_iter().find_map(|key| node.get(key));
+            let command = command.and_then(Node::as_text).unwrap_or_default();
             for (at, (key, value)) in members.iter().enumerate() {
                 if NAMES.contains(&key.as_str()) {
                     continue;
                 }
                 let is_repeated = members[at + 1..].iter().any(|(later, _)| later == key);
-                let path = match path {
-                    "" => key.clone(),
-                    path => format!("{path}.{key}"),
-                };
-                let path = match is_repeated {
-                    true => format!("{path} (not the last of this name)"),
-                    false => path,
-                };
-                if let Node::Text(text) = value
-                    && (is_secret_name(key) || is_given && is_telling(text))
-                    && !is_reference(text)
-                    && text != KEYCHAIN
-                {
-                    // `Bearer abc`: the token may also appear alone.
-                    let last = text.rsplit_once(' ').map(|(_, last)| last);
-                    let parts = last.into_iter().chain([text.as_str()]);
-                    let parts = parts.map(|part| Secret::new(part.to_owned()));
-                    visit(&path, literal(parts.collect()));
+                let place = place.member(key, is_repeated);
+                match value {
+                    Node::Text(text)
+                        if (is_secret_name(key) || is_given && is_telling(text))
+                            && !is_reference(text)
+                            && text != KEYCHAIN =>
+                    {
+                        // `Bearer abc`: the token may also appear alone.
+                        let last = text.rsplit_once(' ').map(|(_, last)| last);
+                        let parts = last.into_iter().chain([text.as_str()]);
+                        visit(&place, value, literal(parts.map(str::to_owned).collect()));
+                    }
+                    Node::Number(number) if is_given && is_secret_name(key) => {
+                        visit(&place, value, vec![number.clone()]);
+                    }
+                    _ => {}
                 }
                 let is_given = is_given || GIVEN.contains(&key.as_str());
-                collect(value, &path, is_given, visit);
+                collect(value, &place, is_given, command, visit);
             }
         }
         Node::List(items) => {
             let texts = items.iter().map(|item| item.as_text().unwrap_or_default());
             let texts: Vec<String> = texts.map(str::to_owned).collect();
-            for secret in literal(secret_arguments("", &texts)) {
-                let has_it = |text: &String| text.contains(secret.expose().as_str());
-                let at = texts.iter().position(has_it).unwrap_or_default();
-                visit(&format!("{path}[{at}]"), vec![secret]);
-            }
-            for (at, item) in items.iter().enumerate() {
-                collect(item, &format!("{path}[{at}]"), false, visit);
+            let secrets = secrets_by_argument(command, &texts);
+            for (at, (item, secrets)) in items.iter().zip(secrets).enumerate() {
+                let place = place.item(at, item);
+                visit(&place, item, literal(secrets));
+                collect(item, &place, false, "", visit);
             }
         }
-        Node::Text(text) if text.contains("://") => visit(path, literal(secret_parameters(text))),
+        Node::Text(text) if text.contains("://") => {
+            let secrets = secret_parameters(text).into_iter();
+            let secrets = secrets.map(|secret| secret.expose().clone());
+            visit(place, node, literal(secrets.collect()));
+        }
         _ => {}
+    }
+}
+
+impl Place {
+    fn member(&self, key: &str, is_repeated: bool) -> Self {
+        let dot = if self.shown.is_empty() { "" } else { "." };
+        let mark = match is_repeated {
+            true => " (not the last of this name)",
+            false => "",
+        };
+        let path = self.path.as_ref().filter(|_| !is_repeated);
+        Self {
+            shown: format!("{}{dot}{key}{mark}", self.shown),
+            path: path.map(|path| [path.as_slice(), &[key.to_owned()]].concat()),
+        }
+    }
+
+    fn item(&self, at: usize, item: &Node) -> Self {
+        // As a node finds it: a text by its index, a map by its name.
+        let key = match item {
+            Node::Text(_) => Some(at.to_string()),
+            item => item.get("name").and_then(Node::as_text).map(str::to_owned),
+        };
+        let path = self.path.as_ref().zip(key);
+        Self {
+            shown: format!("{}[{at}]", self.shown),
+            path: path.map(|(path, key)| [path.as_slice(), &[key]].concat()),
+        }
     }
 }
 

@@ -160,7 +160,7 @@ impl Servers {
                 self.changed.insert(known.clone());
             }
             notes.extend(difference.note());
-            notes.extend(other_state(entry, is_off, found));
+            notes.extend(other_state(is_off, found));
             notes.extend(other_timeout(&node, &there));
             self.keep_secrets(&known, difference);
             if !both.has_rules_of(&before) {
@@ -409,10 +409,14 @@ impl Servers {
         rule.is_carried() && here.any(|(_, node)| has_it(&Rights::read(node)))
     }
 
+    /// The rules of a server.
+    pub(super) fn rights(&self, name: &str) -> Option<Rights> {
+        Some(Rights::read(&self.all[self.position(name)?].1))
+    }
+
     /// Whether all tools of a server are denied.
     pub(super) fn denies_all(&self, name: &str) -> bool {
-        let mut here = self.all.iter().filter(|(known, _)| known == name);
-        here.any(|(_, node)| Rights::read(node).denies_all())
+        self.rights(name).is_some_and(|rights| rights.denies_all())
     }
 
     /// A server that mcpzip had before, of the same program or URL, all of whose tools are denied.
@@ -540,9 +544,9 @@ fn literals_of<'s>(servers: impl Iterator<Item = &'s (String, Node)>) -> Literal
 }
 
 /// The difference if an equal server is on in one place and disabled in the other.
-fn other_state(entry: &Entry, is_off: bool, found: &Found) -> Option<String> {
+fn other_state(is_off: bool, found: &Found) -> Option<String> {
     let title = found.location.client.title();
-    match (entry.is_disabled, is_off) {
+    match (found.is_switched_off, is_off) {
         (true, false) => Some(format!("is switched off in {title}, and on here")),
         (false, true) => Some(format!("is on in {title}, and switched off here")),
         _ => None,

@@ -52,7 +52,7 @@ impl Survey {
         for (location, name, switch) in off {
             let is_whole = |found: &&mut Found| found.location == location && found.name == name;
             if let Some(whole) = self.found.iter_mut().find(is_whole) {
-                whole.is_off = true;
+                (whole.is_switched_off, whole.is_off) = (true, true);
                 whole.switch.get_or_insert(switch);
                 whole
                     .entry
@@ -215,8 +215,9 @@ impl Survey {
                 .get(&location.client.user_location(around).path)
                 .map(|source| source.text.node());
             found.approval = approval::of(&location, name, user, around, cache);
-            found.is_off |= is_switched_off(&location, name, text.node(), around, cache)
-                || found.approval != Approval::Given;
+            found.is_switched_off |= is_switched_off(&location, name, text.node(), around, cache)
+                || found.approval == Approval::Refused;
+            found.is_off = found.is_switched_off || found.approval != Approval::Given;
             if let Ok(entry) = &mut found.entry {
                 entry.is_disabled = found.is_off;
             }

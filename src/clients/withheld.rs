@@ -628,6 +628,7 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
         server: found.name.clone(),
         client: found.location.client,
         carried: Carried::Deny(vec!["*".to_owned()]),
+        decided: None,
         project: None,
         location: found.location.clone(),
     }

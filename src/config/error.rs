@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::keyring::{SecretFault, SecretName};
+use crate::files::leads_nowhere;
 use crate::tool::NameError;
 
 /// The reason for which a profile is not served.
@@ -102,6 +103,16 @@ pub(crate) enum Error {
 }
 
 impl Error {
+    /// The error of a file that is not there, or is behind a link that leads nowhere.
+    #[must_use]
+    pub(crate) fn absent(path: &Path) -> Self {
+        let path = path.to_owned();
+        match leads_nowhere(&path) {
+            Some(source) => Self::Read { path, source },
+            None => Self::Missing { path },
+        }
+    }
+
     /// Advice for the user, if the error itself has none.
     #[must_use]
     pub(crate) const fn hint(&self) -> Option<&'static str> {

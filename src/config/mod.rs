@@ -168,7 +168,9 @@ pub(crate) use watch::{ConfigWatch, Stamp};
 use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting, simple_setting};
 
-pub(crate) use secrets::{secret_arguments, secret_parameters, shown_url, without_tokens};
+pub(crate) use secrets::{
+    secret_arguments, secret_parameters, secrets_by_argument, shown_url, without_tokens,
+};
 
 /// The name of the built-in server, which no entry may use, in any letter case.
 pub(crate) const BUILT_IN_SERVER: &str = "mcpzip";

@@ -106,17 +106,27 @@ pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Sec
     found.into_iter().map(Secret::new).collect()
 }
 
-/// A command's arguments for display.
-pub(crate) fn shown_arguments(command: &str, args: &[String]) -> Vec<String> {
+/// The secrets in each of a command's arguments.
+pub(crate) fn secrets_by_argument(command: &str, args: &[String]) -> Vec<Vec<String>> {
     let mut known = Vec::new();
     passwords(&with_command(command, args), &mut known);
-    let shown = args.iter().enumerate().map(|(index, arg)| {
-        let is_known = |secret: &&String| arg.ends_with(secret.as_str());
+    let found = args.iter().enumerate().map(|(index, arg)| {
+        let plain = arg.trim_matches(['"', '\'']);
+        let is_known = |secret: &&String| plain.ends_with(secret.as_str());
         let mut found: Vec<String> = known.iter().filter(is_known).cloned().collect();
         argument(before(args, index), arg, &mut found);
-        Masker::of_all(found).mask(arg).into_owned()
+        found
     });
-    shown.collect()
+    found.collect()
+}
+
+/// A command's arguments for display.
+pub(crate) fn shown_arguments(command: &str, args: &[String]) -> Vec<String> {
+    let found = secrets_by_argument(command, args).into_iter();
+    found
+        .zip(args)
+        .map(|(secrets, arg)| Masker::of_all(secrets).mask(arg).into_owned())
+        .collect()
 }
 
 /// A URL for display.

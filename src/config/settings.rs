@@ -26,7 +26,7 @@ use super::{
     SecretName, Server, StoreOptions, Subject, SurfaceOptions, Traces, Transport, Trust, Verdict,
     any_program, duration, env, file, limits, profiles, remote_server, roles, secrets_file,
 };
-use crate::files::{leads_nowhere, read_regular};
+use crate::files::read_regular;
 use crate::secret::Masker;
 use crate::tool::{Hints, QualifiedName, ServerName, ToolName};
 
@@ -382,12 +382,7 @@ impl Config {
         }
         match read_regular(&path, LARGEST_FILE) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::Encoding { path }),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err(match leads_nowhere(&path) {
-                    Some(source) => Error::Read { path, source },
-                    None => Error::Missing { path },
-                })
-            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::absent(&path)),
             Err(source) => Err(Error::Read { path, source }),
         }
     }

@@ -286,6 +286,34 @@ fn config_edit_opens_the_editor_and_checks_what_it_left() {
 
 #[cfg(unix)]
 #[test]
+fn a_link_that_leads_nowhere_is_no_missing_configuration() {
+    let setup = setup();
+    let (path, behind) = (setup.config_path(), setup.home().path("behind.json"));
+    std::fs::remove_file(&path).ok();
+    std::os::unix::fs::symlink(&behind, &path).unwrap();
+    let setup = setup.variable("EDITOR", "true");
+    for arguments in [
+        &["config", "edit"][..],
+        &["config", "show"],
+        &["config", "check"],
+        &["config", "extract-secrets"],
+        &["config", "path"],
+    ] {
+        let said = command::run(setup.command(arguments), "");
+        assert!(
+            said.stderr.contains("is a link to") && said.stderr.contains("behind.json"),
+            "{arguments:?}: {said}"
+        );
+        assert!(!said.stderr.contains("there is no configuration"), "{said}");
+        assert!(path.is_symlink() && !behind.exists(), "{said}");
+    }
+    std::fs::write(&behind, "{}").unwrap();
+    let edited = command::run(setup.command(&["config", "edit"]), "").code(0);
+    assert!(path.is_symlink(), "{edited}");
+}
+
+#[cfg(unix)]
+#[test]
 fn config_edit_at_a_terminal_opens_one_of_the_usual_editors() {
     use std::os::unix::fs::PermissionsExt as _;
     let setup = Setup::new();

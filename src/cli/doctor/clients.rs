@@ -147,7 +147,13 @@ fn look(
         examination.add(Finding::new(
             &kinds::CLIENT_DISABLED,
             subject,
-            format!("{location} is switched off"),
+            match &entry.location.project {
+                Some(project) => format!(
+                    "{location} is switched off in the project {}",
+                    printable(&project.display().to_string())
+                ),
+                None => format!("{location} is switched off"),
+            },
         ));
     }
     let around = &machine.around;

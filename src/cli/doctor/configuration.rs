@@ -24,7 +24,9 @@ pub(super) fn examine(
         run.state == RunState::Done && run.command.starts_with("migrate --from mcpzip-0.1")
     };
     let older = older_config_file(environment).filter(|_| only.is_none());
-    if let Some(older) = older.filter(|_| !machine.journal().list().iter().any(is_over)) {
+    // Another finding says so if the runs cannot be read.
+    let runs = machine.journal().list().unwrap_or_default();
+    if let Some(older) = older.filter(|_| !runs.iter().any(is_over)) {
         let older = older.display().to_string();
         examination.add(Finding::new(
             &kinds::CONFIG_OLDER,

@@ -509,8 +509,8 @@ fn moving(
             // One of its name may stay.
             let mut namesakes = plan.items.iter().filter(|it| it.server == item.server);
             let client = namesakes.nth(1).map(|_| item.client.title());
-            let off = item.is_off.then_some("switched off");
-            let which: Vec<&str> = client.into_iter().chain(off).collect();
+            let client = client.map(str::to_owned).into_iter();
+            let which: Vec<String> = client.chain(item.state()).collect();
             match which.is_empty() {
                 true => item.server.clone(),
                 false => format!("{} ({})", item.server, which.join(", ")),
@@ -913,7 +913,8 @@ fn server_line(item: &Item, widest: usize) -> Line {
         Verdict::Moves { name, .. } if *name != item.server => format!(", becomes {name}"),
         _ => String::new(),
     };
-    let off = if item.is_off { ", switched off" } else { "" };
+    let state = item.state().map(|state| format!(", {state}"));
+    let off = state.unwrap_or_default();
     Line {
         text: format!("{:widest$}  {location}{note}{off}", printable(&item.server)),
         is_chosen: true,

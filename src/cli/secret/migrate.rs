@@ -334,7 +334,7 @@ fn take_back(names: &[SecretName], store: &Store, output: &Output) {
 
 /// Reverts the latest run that was not reverted. The secrets stay stored.
 fn revert(arguments: &Arguments, machine: &Machine, output: &Output) -> Result<(), Exit> {
-    let mut runs = machine.journal().list();
+    let mut runs = machine.journal().list().map_err(anyhow::Error::from)?;
     runs.retain(|run| run.command == COMMAND && run.state != RunState::Undone);
     let newest = runs.into_iter().max_by(|one, other| one.id.cmp(&other.id));
     let run = newest.ok_or_else(|| Exit::failed("there is no run of `secret migrate` to undo"))?;

@@ -516,6 +516,7 @@ impl DraftServer {
             tool_rules: Vec::new(),
             switch: None,
             origins: Vec::new(),
+            is_switched_off: self.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
             is_off: self.entry.as_ref().is_ok_and(|entry| entry.is_disabled),
             is_mcpzip: false,
             approval: Approval::Given,
@@ -603,6 +604,8 @@ impl DraftServer {
             server: self.name,
             verdict,
             left_behind: self.left_behind,
+            project: None,
+            is_off_there: was_off,
             is_off,
         }
     }

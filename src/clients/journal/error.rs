@@ -49,14 +49,28 @@ pub(crate) enum JournalError {
     },
     /// A file cannot be written, and others have been.
     #[error(
-        "{source}. The run {id} is undone in part: {done} is as before the run; when that file can be written, `mcpzip undo {id}` continues"
+        "{source}. The run {id} is undone in part. Put back: {}. Not put back: {}. When that file can be written, `mcpzip undo {id}` continues",
+        listed(done),
+        listed(rest)
     )]
     Partly {
         /// The run.
         id: String,
         /// The files that are written.
-        done: String,
+        done: Vec<PathBuf>,
+        /// The others, the one with the error first.
+        rest: Vec<PathBuf>,
         /// The error of the file.
+        source: Box<JournalError>,
+    },
+    /// All files are written, and the record is not.
+    #[error(
+        "{source}. All files of the run {id} are put back, but its record still says otherwise: when that file can be written, `mcpzip undo {id}` corrects it"
+    )]
+    Unrecorded {
+        /// The run.
+        id: String,
+        /// The error of the record.
         source: Box<JournalError>,
     },
     /// The files of a run are damaged; nothing was changed.
@@ -76,6 +90,22 @@ pub(crate) enum JournalError {
         /// The files that there are.
         kept: String,
     },
+}
+
+impl JournalError {
+    /// The error of a file of the run `id` that the system does not let us read or write, before any was changed.
+    pub(super) fn blocked(id: &str, path: &Path, error: &io::Error) -> Self {
+        Self::Blocked {
+            id: id.to_owned(),
+            path: path.to_owned(),
+            problem: format!("{error}; correct that"),
+        }
+    }
+}
+
+fn listed(paths: &[PathBuf]) -> String {
+    let paths = paths.iter().map(|path| format!("`{}`", path.display()));
+    paths.collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn disk(path: &Path) -> impl FnOnce(io::Error) -> JournalError {

@@ -24,7 +24,7 @@ pub(crate) use self::record::RunState;
 use self::record::{FileRecord, Record, Runs, entries_of, text_of, write};
 use self::reversal::Reversal;
 pub(super) use self::reversal::left_empty;
-pub(crate) use self::reversal::{Effect, Restored};
+pub(crate) use self::reversal::{Effect, Kept, KeptFor, Restored, Unreturned, Whereabouts};
 use super::edit::Edit;
 use super::history::History;
 use super::listed::FILE_LIMIT;
@@ -47,6 +47,10 @@ pub(crate) struct Undone {
     pub id: String,
     /// The result for each file.
     pub restored: Vec<(PathBuf, Restored)>,
+    /// The servers of mcpzip that are not as before the run.
+    pub kept: Vec<Kept>,
+    /// The servers that clients did not get back.
+    pub unreturned: Vec<Unreturned>,
     /// The servers of mcpzip that no run needs any more, and that stay.
     pub remaining: BTreeSet<String>,
 }
@@ -93,7 +97,10 @@ impl Journal {
         for edit in edits {
             leads_nowhere(&edit.path).map_or(Ok(()), |error| Err(disk(&edit.path)(error)))?;
         }
-        let _locks = locks(edits.iter().map(|edit| (edit.client, edit.path.as_path())))?;
+        let _locks = locks(
+            edits.iter().map(|edit| (edit.client, edit.path.as_path())),
+            |path, error| disk(path)(error),
+        )?;
         for edit in edits {
             check(edit)?;
         }
@@ -175,7 +182,8 @@ impl Journal {
     /// file. `None` if no run added it.
     #[must_use]
     pub(crate) fn before_adding(&self, path: &Path, step: &[String]) -> Option<String> {
-        self.runs.ids().into_iter().rev().find_map(|id| {
+        let ids = self.runs.ids().unwrap_or_default();
+        ids.into_iter().rev().find_map(|id| {
             let record = self.runs.load(&id).ok()?;
             let is_meant = record.state != RunState::Undone;
             let mut files = record.files.into_iter().filter(|_| is_meant);
@@ -192,7 +200,11 @@ impl Journal {
     #[must_use]
     pub(crate) fn history(&self) -> History {
         let mut history = History::default();
-        for id in self.runs.ids() {
+        let ids = self.runs.ids().unwrap_or_else(|error| {
+            history.unread.push(error.to_string());
+            Vec::new()
+        });
+        for id in ids {
             let record = match self.runs.load(&id) {
                 Ok(record) => record,
                 Err(error) => {
@@ -247,10 +259,12 @@ impl Journal {
     }
 
     /// All runs, the newest first.
-    #[must_use]
-    pub(crate) fn list(&self) -> Vec<Summary> {
-        let ids = self.runs.ids().into_iter().rev();
-        ids.map(|id| self.summary(id)).collect()
+    ///
+    /// # Errors
+    /// When the directory of the records cannot be read.
+    pub(crate) fn list(&self) -> Result<Vec<Summary>, JournalError> {
+        let ids = self.runs.ids()?.into_iter().rev();
+        Ok(ids.map(|id| self.summary(id)).collect())
     }
 
     fn summary(&self, id: String) -> Summary {
@@ -304,7 +318,7 @@ impl Journal {
     }
 
     fn meant(&self, id: Option<&str>) -> Result<String, JournalError> {
-        let mut ids = self.runs.ids();
+        let mut ids = self.runs.ids()?;
         let is_open = |id: &String| {
             let record = self.runs.load(id);
             record.map_or(true, |record| record.state != RunState::Undone)
@@ -341,35 +355,44 @@ impl Journal {
             file.check_link(&id)?;
         }
         let client = |file: &FileRecord| file.client.as_deref().and_then(Client::named);
+        let files = record.files.iter();
         let _locks = locks(
-            record
-                .files
-                .iter()
-                .map(|file| (client(file), file.path.as_path())),
+            files.map(|file| (client(file), file.path.as_path())),
+            |path, error| JournalError::blocked(&id, path, &error),
         )?;
         let reversal = Reversal::of(&self.runs, &id, &record)?;
+        let paths = || reversal.contents.iter().map(|(path, _)| path.clone());
         for (number, (path, content)) in reversal.contents.iter().enumerate() {
             let written = match content {
                 Some(text) => put(path, text),
                 None => take_out(path),
             };
-            let done = reversal.contents[..number].iter();
-            let done: Vec<_> = done.map(|(path, _)| path.display().to_string()).collect();
-            written.map_err(|error| match done.is_empty() {
-                true => error,
-                false => JournalError::Partly {
+            written.map_err(|error| match (number, error) {
+                (0, JournalError::Disk { path, source }) => {
+                    JournalError::blocked(&id, &path, &source)
+                }
+                (_, error) => JournalError::Partly {
                     id: id.clone(),
-                    done: done.join(", "),
+                    done: paths().take(number).collect(),
+                    rest: paths().skip(number).collect(),
                     source: Box::new(error),
                 },
             })?;
         }
         record.state = RunState::Undone;
-        self.runs.save(&id, &record)?;
+        let unreturned = reversal.unreturned.iter();
+        record.unreturned = unreturned.map(|left| left.here.clone()).collect();
+        let saved = self.runs.save(&id, &record);
+        saved.map_err(|error| JournalError::Unrecorded {
+            id: id.clone(),
+            source: Box::new(error),
+        })?;
         let outcomes = reversal.outcomes.into_iter();
         Ok(Undone {
             id,
             restored: outcomes.map(|(path, it, _)| (path, it)).collect(),
+            kept: reversal.kept,
+            unreturned: reversal.unreturned,
             remaining: reversal.remaining,
         })
     }
@@ -377,10 +400,11 @@ impl Journal {
 
 fn locks<'a>(
     files: impl Iterator<Item = (Option<Client>, &'a Path)>,
+    failed: impl Fn(&Path, io::Error) -> JournalError,
 ) -> Result<Vec<Lock>, JournalError> {
     let mut locks = Vec::new();
     for (client, path) in files {
-        locks.extend(Lock::acquire(client, path).map_err(disk(path))?);
+        locks.extend(Lock::acquire(client, path).map_err(|error| failed(path, error))?);
     }
     Ok(locks)
 }

@@ -39,6 +39,9 @@ pub(super) struct Record {
     pub(super) command: String,
     pub(super) state: RunState,
     pub(super) files: Vec<FileRecord>,
+    /// The servers of mcpzip that the undo kept, because a client did not get them back.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) unreturned: BTreeSet<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -88,6 +91,7 @@ impl Record {
             command: command.to_owned(),
             state: RunState::Begun,
             files: Vec::new(),
+            unreturned: BTreeSet::new(),
         }
     }
 
@@ -246,13 +250,24 @@ impl StepRecord {
 
 impl Runs {
     /// The names of all runs, the oldest first. A run that is only being written has a name with a dot.
-    pub(super) fn ids(&self) -> Vec<String> {
+    ///
+    /// # Errors
+    /// When the directory is there and cannot be read, or is behind a link that leads nowhere.
+    pub(super) fn ids(&self) -> Result<Vec<String>, JournalError> {
+        let unread = match fs::read_dir(&self.directory) {
+            Ok(_) => None,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => leads_nowhere(&self.directory),
+            Err(error) => Some(error),
+        };
+        if let Some(error) = unread {
+            return Err(disk(&self.directory)(error));
+        }
         let runs = entries_of(&self.directory).into_iter();
         let runs = runs.filter(|run| !entries_of(run).is_empty());
         let names = runs.filter_map(|run| run.file_name()?.to_str().map(str::to_owned));
         let mut ids: Vec<String> = names.filter(|name| !name.starts_with('.')).collect();
         ids.sort();
-        ids
+        Ok(ids)
     }
 
     pub(super) fn of(&self, id: &str) -> PathBuf {

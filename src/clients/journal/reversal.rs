@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-use super::error::{JournalError, disk};
+use super::error::JournalError;
 use super::record::{FileRecord, Record, RunState, Runs, StepRecord, is_same, text_of};
 use crate::clients::diff;
 use crate::clients::edit::Step;
+use crate::clients::history::is_same_program;
 use crate::clients::listed::FILE_LIMIT;
 use crate::clients::servers::SERVERS;
 use crate::clients::{Node, Syntax, Text, TextError, references};
@@ -45,7 +46,8 @@ pub(crate) enum Restored {
     Values,
     /// It was edited since, and these values are no longer ours; all others were restored.
     Kept(Vec<String>),
-    /// These values are kept, because a later run relies on them, or, if edited since, are no longer ours; all others were restored.
+    /// These values are kept, because a later run relies on them, or a client did not get them back, or, if edited since, are no longer
+    /// ours; all others were restored.
     Relied(Vec<String>),
     /// Nothing is undone, because what was kept elsewhere refers to these values.
     Needed(Vec<String>),
@@ -55,12 +57,66 @@ pub(crate) enum Restored {
     Back,
 }
 
+/// A server of mcpzip that an undo leaves as it is.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Its name.
+    pub name: String,
+    /// The reason.
+    pub reason: KeptFor,
+}
+
+/// The reason why an undo leaves a server of mcpzip as it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum KeptFor {
+    /// The run added it, and its entry was changed since.
+    Changed,
+    /// The run replaced it, and its entry was changed since.
+    ChangedAgain,
+    /// The run replaced it, and it was removed since.
+    Gone,
+    /// A later run relies on it, or cannot be read.
+    Relied,
+}
+
+/// A server that a client does not get back, because its file has another one of that name, or no place for it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unreturned {
+    /// The client's name on the command line.
+    pub client: String,
+    /// The client's file.
+    pub path: PathBuf,
+    /// The server's name there.
+    pub name: String,
+    /// Its name in mcpzip.
+    pub here: String,
+    /// The place where it is now.
+    pub whereabouts: Whereabouts,
+    /// The copy of the client's file from before the run.
+    pub backup: PathBuf,
+}
+
+/// The place of a server that its client does not get back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whereabouts {
+    /// In mcpzip, where the run has put it.
+    Here,
+    /// In the backup alone: mcpzip has another server of its name.
+    Replaced,
+    /// In the backup alone: it was removed from mcpzip.
+    Removed,
+}
+
 /// The files as an undo leaves them.
 #[derive(Debug, Default)]
 pub(super) struct Reversal {
     /// The new contents, in the order in which they are written. `None` if it is removed.
     pub(super) contents: Vec<(PathBuf, Option<String>)>,
     pub(super) outcomes: Vec<(PathBuf, Restored, Effect)>,
+    /// The servers of mcpzip that are not as before the run.
+    pub(super) kept: Vec<Kept>,
+    /// The servers that clients do not get back.
+    pub(super) unreturned: Vec<Unreturned>,
     /// The servers of mcpzip that runs have added, and that stay although all of them are undone.
     pub(super) remaining: BTreeSet<String>,
 }
@@ -95,18 +151,17 @@ impl Reversal {
     /// # Errors
     /// When a file cannot be read, or cannot be restored by what is kept.
     pub(super) fn of(runs: &Runs, id: &str, record: &Record) -> Result<Self, JournalError> {
-        let others: Vec<(String, Record)> = runs
-            .ids()
-            .into_iter()
-            .filter(|other| other != id)
-            .filter_map(|other| runs.load(&other).ok().map(|record| (other, record)))
+        let ids = runs.ids()?;
+        let others: Vec<(String, Record)> = ids
+            .iter()
+            .filter(|other| other.as_str() != id)
+            .filter_map(|other| Some((other.clone(), runs.load(other).ok()?)))
             .collect();
         let later = others.iter().filter(|(other, _)| other.as_str() > id);
         let mut relied: BTreeSet<String> = later.flat_map(|(_, record)| record.relied()).collect();
         // A later run whose record is damaged may rely on any server.
         let is_later = |other: &String| other.as_str() > id;
-        if runs
-            .ids()
+        if ids
             .iter()
             .filter(|it| is_later(it))
             .any(|it| runs.load(it).is_err())
@@ -116,14 +171,27 @@ impl Reversal {
         let mut reversal = Self::default();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
+            let returned = reversal.unreturned.iter().map(|left| left.here.clone());
+            let held = relied.iter().cloned().chain(returned).collect();
             let outcome = match reversal.needed(file) {
                 Some(names) => Restored::Needed(names),
-                None => reversal.restore(runs, id, file, &relied)?,
+                None => reversal.restore(runs, id, file, &held)?,
             };
+            if let Restored::Kept(keys) | Restored::Relied(keys) = &outcome {
+                reversal
+                    .unreturned
+                    .extend(unreturned(file, keys, &runs.of(id)));
+                reversal.keep(file, keys, &relied);
+            }
             let effect = Effect::of(file, &outcome);
             reversal.outcomes.push((file.path.clone(), outcome, effect));
         }
-        if others.len() + 1 == runs.ids().len() {
+        let others_files = others.iter().flat_map(|(_, other)| &other.files);
+        let mut configs = record.files.iter().chain(others_files);
+        if let Some(config) = configs.find(|file| file.servers().next().is_some()) {
+            reversal.find_unreturned(config, record);
+        }
+        if others.len() + 1 == ids.len() {
             reversal.release(runs, record.relied(), &others);
             reversal.remain(record, &others);
         }
@@ -163,7 +231,7 @@ impl Reversal {
                 self.set(&file.path, Some(before));
                 return Ok(Restored::Back);
             }
-            Err(error) => return Err(disk(&file.path)(error)),
+            Err(error) => return Err(JournalError::blocked(id, &file.path, &error)),
         };
         if before
             .as_ref()
@@ -217,14 +285,64 @@ impl Reversal {
         })
     }
 
+    /// Notes the servers of mcpzip among the `keys` of its configuration that are kept. One that the run has added and that was removed since
+    /// is as before.
+    fn keep(&mut self, file: &FileRecord, keys: &[String], relied: &BTreeSet<String>) {
+        let is_kept = |step: &&StepRecord| {
+            let is_server = step.path.len() == 2 && step.path[0] == SERVERS;
+            file.client.is_none() && is_server && keys.contains(&step.path.join("."))
+        };
+        let kept: Vec<&StepRecord> = file.steps.iter().filter(is_kept).collect();
+        let text = self.text(&file.path).unwrap_or_default();
+        let config = Syntax::named(&file.syntax).and_then(|it| Text::parse(it, &text).ok());
+        for step in kept {
+            let name = &step.path[1];
+            let is_there = config
+                .as_ref()
+                .is_none_or(|it| it.node().at(&step.path).is_some());
+            let reason = match step.before {
+                _ if self.unreturned.iter().any(|left| left.here == *name) => continue,
+                _ if is_there && relied.contains(name) => KeptFor::Relied,
+                None if !is_there => continue,
+                None => KeptFor::Changed,
+                Some(_) if is_there => KeptFor::ChangedAgain,
+                Some(_) => KeptFor::Gone,
+            };
+            let name = name.clone();
+            self.kept.push(Kept { name, reason });
+        }
+    }
+
+    /// Looks for the servers that clients do not get back in the configuration of mcpzip as the undo leaves it.
+    fn find_unreturned(&mut self, config: &FileRecord, record: &Record) {
+        let text = self.text(&config.path).unwrap_or_default();
+        let parsed = Syntax::named(&config.syntax).and_then(|it| Text::parse(it, &text).ok());
+        let brought: Vec<(String, Node)> =
+            record.files.iter().flat_map(FileRecord::brought).collect();
+        for left in &mut self.unreturned {
+            let there = parsed
+                .as_ref()
+                .and_then(|it| it.node().at(&[SERVERS, left.here.as_str()]));
+            let mut brought = brought.iter().filter(|(name, _)| *name == left.here);
+            left.whereabouts = match there {
+                None => Whereabouts::Removed,
+                Some(there) if !brought.all(|(_, entry)| is_same_program(entry, there)) => {
+                    Whereabouts::Replaced
+                }
+                Some(_) => Whereabouts::Here,
+            };
+        }
+    }
+
     /// Takes back the changes of the servers `relied` of mcpzip by earlier runs, whose undo has kept them for a later one, if no run relies on
     /// them any more.
     fn release(&mut self, runs: &Runs, relied: Vec<String>, others: &[(String, Record)]) {
         let mut free: BTreeSet<String> = relied.into_iter().collect();
         for (_, record) in others {
             let needed = record.relied();
-            free.retain(|name| !needed.contains(name));
+            free.retain(|name| !needed.contains(name) && !record.unreturned.contains(name));
         }
+        free.retain(|name| !self.unreturned.iter().any(|left| left.here == *name));
         let undone = others.iter().rev();
         let undone = undone.filter(|(_, record)| record.state == RunState::Undone);
         let files = undone.flat_map(|(id, record)| record.files.iter().map(move |it| (id, it)));
@@ -315,6 +433,24 @@ impl Reversal {
         self.contents.retain(|(known, _)| known != path);
         self.contents.push((path.to_owned(), content));
     }
+}
+
+/// The servers that left the file of a client and are among the `keys` that an undo keeps; `directory` has the files of the run.
+fn unreturned(file: &FileRecord, keys: &[String], directory: &Path) -> Vec<Unreturned> {
+    let is_kept = |name: &String| {
+        let mut steps = file.steps.iter();
+        steps.any(|step| step.path.last() == Some(name) && keys.contains(&step.path.join(".")))
+    };
+    let left = file.moved.iter().filter(|[name, _]| is_kept(name));
+    let left = left.map(|[name, here]| Unreturned {
+        client: file.client.clone().unwrap_or_default(),
+        path: file.path.clone(),
+        name: name.clone(),
+        here: here.clone(),
+        whereabouts: Whereabouts::Here,
+        backup: directory.join(file.before.as_deref().unwrap_or_default()),
+    });
+    left.collect()
 }
 
 /// Whether a file has nothing in it.

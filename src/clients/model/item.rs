@@ -1,6 +1,6 @@
 //! A server in a plan.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::clients::{Client, Scope};
 
@@ -21,8 +21,32 @@ pub(crate) struct Item {
     pub left_behind: Vec<String>,
     /// The differences after the migration.
     pub notes: Vec<String>,
+    /// Its project, if it is for one only.
+    pub project: Option<PathBuf>,
+    /// Whether its client has it switched off.
+    pub is_off_there: bool,
     /// Whether it is switched off in `mcpzip`.
     pub is_off: bool,
+}
+
+impl Item {
+    /// The end of a sentence about a server that is switched off in `mcpzip`.
+    #[must_use]
+    pub(crate) fn state(&self) -> Option<String> {
+        let project = self.project.as_deref().map(Path::display);
+        match (self.is_off, self.is_off_there, project) {
+            (false, ..) => None,
+            (true, true, _) => Some("switched off".to_owned()),
+            // Claude Code may still wait for an approval.
+            (true, false, Some(project)) if self.client == Client::ClaudeCode => {
+                Some(format!("of the project {project}, comes over switched off"))
+            }
+            (true, false, Some(project)) => Some(format!(
+                "on in the project {project}, comes over switched off"
+            )),
+            (true, false, None) => Some("on there, comes over switched off".to_owned()),
+        }
+    }
 }
 
 /// Whether `mcpzip` has a server already.

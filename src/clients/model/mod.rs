@@ -13,7 +13,7 @@ pub(crate) use entry::{Entry, Target};
 pub(super) use entry::{Invocation, OWN_PROGRAMS, ToolRule};
 pub(crate) use item::{Item, Known, Verdict};
 pub(in crate::clients) use rule::Reach;
-pub(crate) use rule::{Carried, Rule, RuleKind};
+pub(crate) use rule::{Carried, Outcome, Rule, RuleKind};
 pub(in crate::clients) use unmovable::Unmovable;
 
 use super::cache::{FileError, Source};
@@ -58,7 +58,9 @@ pub(crate) struct Found {
     pub(in crate::clients) tool_rules: Vec<ToolRule>,
     /// The key and value of its entry that switch it off.
     pub(in crate::clients) switch: Option<(&'static str, String)>,
-    /// Whether it is switched off, in its entry or elsewhere.
+    /// Whether its client has it switched off, in its entry or elsewhere.
+    pub(in crate::clients) is_switched_off: bool,
+    /// Whether it counts as off: also if it is a project's and no file of the user's own approves it.
     pub(in crate::clients) is_off: bool,
     /// Other names that it may have had in its client, if it is one of mcpzip's.
     pub(in crate::clients) origins: Vec<String>,

@@ -24,6 +24,8 @@ pub(crate) struct Rule {
     pub client: Client,
     /// Its fate after a migration.
     pub carried: Carried,
+    /// The outcome for its tools by all rules that its server gets, if that moves.
+    pub(in crate::clients) decided: Option<Outcome>,
     /// The only project in which it applied, if its server is one for all projects.
     pub project: Option<PathBuf>,
     pub(in crate::clients) location: ConfigLocation,
@@ -72,11 +74,54 @@ pub(crate) enum Carried {
     Only(Vec<String>),
     /// The server is hidden in this project (`projects`).
     NotIn(PathBuf),
-    /// It permitted tools without a question. It needs no counterpart, because the client now asks about
+    /// It permitted these tools without a question, or asked about all. It needs no counterpart, because the client now asks about
     /// `execute_tool`.
-    Needless,
+    Needless(Vec<String>),
     /// It cannot be carried over, for this reason.
     Lost(&'static str),
+}
+
+/// The outcome of a rule: how calls of its tools end behind the proxy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// mcpzip denies them, or all others if the rule is a list of the permitted ones.
+    Denied,
+    /// mcpzip asks the user.
+    Asked,
+    /// mcpzip denies or asks about some of them, and the client asks about `execute_tool` for the others.
+    Mixed,
+    /// The client asks about `execute_tool`.
+    Client,
+    /// mcpzip hides the server in a project.
+    Hidden,
+    /// The rule stops working.
+    Lost,
+}
+
+impl Outcome {
+    /// The outcome of a rule if there is no other one.
+    pub(in crate::clients) const fn of(carried: &Carried) -> Self {
+        match carried {
+            Carried::Deny(_) | Carried::Only(_) => Self::Denied,
+            Carried::Ask(_) => Self::Asked,
+            Carried::NotIn(_) => Self::Hidden,
+            Carried::Needless(_) => Self::Client,
+            Carried::Lost(_) => Self::Lost,
+        }
+    }
+
+    /// Its name.
+    #[must_use]
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Denied => "denied",
+            Self::Asked => "asked",
+            Self::Mixed => "mixed",
+            Self::Client => "client",
+            Self::Hidden => "hidden",
+            Self::Lost => "lost",
+        }
+    }
 }
 
 impl RuleKind {
@@ -117,10 +162,37 @@ impl Rule {
         self.server == found.name && self.location == found.location
     }
 
+    /// Its counterpart in the proxy's configuration with its outcome, or the reason why there is none.
+    #[must_use]
+    pub(crate) fn becomes(&self) -> String {
+        let happens = match (&self.carried, self.outcome()) {
+            (Carried::Only(_), _) => "mcpzip denies all others",
+            (Carried::Needless(_), Outcome::Client) => {
+                "the client asks about `execute_tool` in its place"
+            }
+            (_, Outcome::Denied) => "mcpzip denies it",
+            (_, Outcome::Asked) => "mcpzip asks about it",
+            (_, Outcome::Mixed) => {
+                "mcpzip denies or asks about some of its tools, and the client asks about `execute_tool` for the others"
+            }
+            (_, Outcome::Client | Outcome::Hidden | Outcome::Lost) => return self.carried.text(),
+        };
+        match &self.carried {
+            Carried::Needless(_) => happens.to_owned(),
+            carried => format!("{}: {happens}", carried.text()),
+        }
+    }
+
+    /// The outcome for its tools after a migration.
+    #[must_use]
+    pub(crate) fn outcome(&self) -> Outcome {
+        self.decided.unwrap_or(Outcome::of(&self.carried))
+    }
+
     /// Whether the proxy applies it afterwards.
     #[must_use]
     pub(crate) fn is_carried(&self) -> bool {
-        !matches!(self.carried, Carried::Needless | Carried::Lost(_))
+        !matches!(self.carried, Carried::Needless(_) | Carried::Lost(_))
     }
 }
 
@@ -185,7 +257,7 @@ impl Carried {
             Self::Only(tools) if tools.is_empty() => "tools.allow nothing".to_owned(),
             Self::Only(tools) => format!("tools.allow {}", tools.join(", ")),
             Self::NotIn(project) => format!("projects !{}", project.display()),
-            Self::Needless => "the client asks about `execute_tool` in its place".to_owned(),
+            Self::Needless(_) => "no rule".to_owned(),
             Self::Lost(reason) => (*reason).to_owned(),
         }
     }
@@ -209,7 +281,7 @@ impl Carried {
             Self::Deny(tools) => format!("has {}", counted(tools, "denied")),
             Self::Ask(tools) => format!("asks the user before tools (`{}`)", tools.join("`, `")),
             Self::NotIn(project) => format!("is hidden in {}", project.display()),
-            Self::Needless | Self::Lost(_) => "is limited".to_owned(),
+            Self::Needless(_) | Self::Lost(_) => "is limited".to_owned(),
         }
     }
 }

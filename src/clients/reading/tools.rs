@@ -76,7 +76,10 @@ impl Reader<'_> {
                         Carried::Lost("leaves tools that are switched on one by one"),
                     );
                 }
-                _ if says_something(value) => add(key, value, Carried::Needless),
+                _ if says_something(value) => {
+                    let tools = names(value).unwrap_or_else(|| vec!["*".to_owned()]);
+                    add(key, value, Carried::Needless(tools));
+                }
                 _ => {}
             }
         }

@@ -269,7 +269,7 @@ fn is_unclear(source: &Source) -> bool {
 fn carried(source: &Source, tools: Vec<String>) -> Carried {
     let is_permission = source.form == Form::Permission;
     match source.rule.kind {
-        RuleKind::Allow => Carried::Needless,
+        RuleKind::Allow => Carried::Needless(tools),
         _ if is_unclear(source) => Carried::Lost("is not understood"),
         _ if is_permission && source.rule.text.contains('(') => {
             Carried::Lost("looks at parameters, which are not carried over")

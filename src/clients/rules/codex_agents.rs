@@ -111,7 +111,7 @@ fn add(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
         projects::add_part(&key, part, &one, found, &mut own);
         codex_tools(&key, entry, &one, found, &mut own);
         for rule in &mut own {
-            if rule.kind != RuleKind::Unread && rule.carried != Carried::Needless {
+            if rule.kind != RuleKind::Unread && !matches!(rule.carried, Carried::Needless(_)) {
                 rule.carried = OF_AN_AGENT;
             }
         }

@@ -118,7 +118,7 @@ fn carried(rule: &str, kind: RuleKind, server: &str) -> Option<Carried> {
             Carried::Lost("looks at parameters, which are not carried over")
         }
         // It applies to mcpzip's tools, too.
-        RuleKind::Ask if is_about_all => Carried::Needless,
+        RuleKind::Ask if is_about_all => Carried::Needless(tools),
         RuleKind::Ask => Carried::Ask(tools),
         _ => Carried::Deny(tools),
     })

@@ -305,7 +305,7 @@ fn excluded(file: &RuleFile<'_>, cache: &FileCache, rules: &mut Vec<Rule>) {
             tools.dedup();
             let carried = match kind {
                 _ if tools.is_empty() => continue,
-                _ if asks_anyway => Carried::Needless,
+                _ if asks_anyway => Carried::Needless(tools),
                 RuleKind::Ask => Carried::Ask(tools),
                 _ => Carried::Deny(tools),
             };
@@ -382,8 +382,8 @@ fn read(
                 .flat_map(|above| plain_tools(above, &found.name))
         };
         let carried = match kind {
-            RuleKind::Allow => Carried::Needless,
-            RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless,
+            RuleKind::Allow => Carried::Needless(tools),
+            RuleKind::Ask if is_about_all && !is_conditional => Carried::Needless(tools),
             _ if is_conditional => {
                 Carried::Lost("looks at parameters or claims, which are not carried over")
             }

@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use super::cache::FileCache;
 use super::fixed::{ALLOWED, REQUIRED};
 use super::listed::{files, listed};
-use super::model::{Carried, Found, Reach, Rule, RuleKind, Survey, Unmovable};
+use super::model::{Carried, Found, Outcome, Reach, Rule, RuleKind, Survey, Unmovable};
 use super::{Client, Node, Surroundings, Syntax, fixed};
 
 pub(super) use claude_code::refusal as refusal_of_claude_code;
@@ -110,6 +110,7 @@ impl SourceRule {
             reach,
             server,
             client,
+            decided: None,
             carried,
             project,
             location,
@@ -170,7 +171,7 @@ pub(super) fn find(
 const fn kind_of(carried: &Carried) -> RuleKind {
     match carried {
         Carried::Ask(_) => RuleKind::Ask,
-        Carried::Needless => RuleKind::Allow,
+        Carried::Needless(_) => RuleKind::Allow,
         _ => RuleKind::Deny,
     }
 }
@@ -209,7 +210,8 @@ pub(super) fn elsewhere(
 
 /// Whether a rule withholds or guards a server, or is not known.
 pub(super) fn is_guard(rule: &Rule) -> bool {
-    !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools) && rule.carried != Carried::Needless
+    !matches!(rule.kind, RuleKind::Allow | RuleKind::Tools)
+        && !matches!(rule.carried, Carried::Needless(_))
 }
 
 /// Adds the rules of `client` about `servers`.

@@ -306,9 +306,11 @@ fn about(
                 if is_left {
                     continue;
                 }
-                (RuleKind::Allow, Carried::Needless)
+                (RuleKind::Allow, Carried::Needless(line.tools.clone()))
             }
-            Node::Text(text) if text == "ask" && is_about_all => (RuleKind::Ask, Carried::Needless),
+            Node::Text(text) if text == "ask" && is_about_all => {
+                (RuleKind::Ask, Carried::Needless(line.tools.clone()))
+            }
             Node::Text(text) if text == "ask" => (RuleKind::Ask, Carried::Ask(line.tools.clone())),
             _ => (
                 RuleKind::Deny,
@@ -316,7 +318,7 @@ fn about(
             ),
         };
         let carried = match carried {
-            Carried::Needless => Carried::Needless,
+            Carried::Needless(tools) => Carried::Needless(tools),
             _ if is_of_agent => OF_AN_AGENT,
             carried => carried,
         };

@@ -56,7 +56,7 @@ fn codex_tool(tool: &str, node: &Node) -> (RuleKind, Carried) {
         _ if !matches!(node, Node::Map(_)) => (RuleKind::Deny, Carried::UNCLEAR),
         (Some(Some(false)), _) => (RuleKind::Deny, Carried::Deny(named())),
         (Some(None), _) => (RuleKind::Deny, Carried::UNCLEAR),
-        (_, None | Some(Some("approve" | "auto"))) => (RuleKind::Allow, Carried::Needless),
+        (_, None | Some(Some("approve" | "auto"))) => (RuleKind::Allow, Carried::Needless(named())),
         (_, Some(Some("prompt" | "writes"))) => (RuleKind::Ask, Carried::Ask(named())),
         _ => (RuleKind::Deny, Carried::UNCLEAR),
     }
@@ -118,7 +118,7 @@ pub(super) fn zed(
                     _ if known.is_some() => known.clone().unwrap_or(Carried::UNCLEAR),
                     RuleKind::Deny => Carried::Deny(vec![tool.to_owned()]),
                     RuleKind::Ask => Carried::Ask(vec![tool.to_owned()]),
-                    _ => Carried::Needless,
+                    _ => Carried::Needless(vec![tool.to_owned()]),
                 };
                 rules.push(source.clone().named(true).about(found, carried));
             }
@@ -261,7 +261,7 @@ fn cursor_rule(source: &SourceRule, server: &str, is_known: bool) -> Option<Carr
     match (cursor_pattern(text).filter(|_| is_known), kind) {
         (Some((pattern, tool)), RuleKind::Allow) => {
             let is_about = fits(pattern, server) && (pattern != "*" || tool != "*");
-            is_about.then_some(Carried::Needless)
+            is_about.then(|| Carried::Needless(vec![tool.to_owned()]))
         }
         (None, RuleKind::Allow) => None,
         (Some(pattern), RuleKind::Deny) if is_of_user && hides(pattern, NAME) => {
@@ -312,7 +312,8 @@ pub(super) fn kiro(
                         .filter(|found| server == Some(found.name.as_str()))
                     {
                         let carried = if kind == RuleKind::Allow {
-                            Carried::Needless
+                            let tool = rule.split_once('/').map_or("*", |(_, tool)| tool);
+                            Carried::Needless(vec![tool.to_owned()])
                         } else {
                             OF_AN_AGENT
                         };
@@ -379,7 +380,7 @@ pub(super) fn goose(
                     let carried = match kind {
                         RuleKind::Deny => Carried::Deny(tools),
                         RuleKind::Ask => Carried::Ask(tools),
-                        _ => Carried::Needless,
+                        _ => Carried::Needless(tools),
                     };
                     let source = file.source_rule(format!("{who}.{list}"), rule, kind);
                     rules.push(source.named(true).about(found, carried));

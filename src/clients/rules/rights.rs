@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::super::Node;
 use super::super::references::literal;
-use super::{Carried, Rule, glob};
+use super::{Carried, Outcome, Rule, glob};
 
 /// The tool rules and projects of an entry of mcpzip.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -62,7 +62,7 @@ impl Rights {
             Carried::NotIn(project) => {
                 rights.outside.insert(literal(&project.to_string_lossy()));
             }
-            Carried::Needless | Carried::Lost(_) => {}
+            Carried::Needless(_) | Carried::Lost(_) => {}
         }
         rights
     }
@@ -269,6 +269,37 @@ impl Rights {
     /// Whether a rule without a condition denies a tool, or all that a pattern stands for.
     fn denies(&self, tool: &String) -> bool {
         lets(&self.deny, tool)
+    }
+
+    /// The outcome of a client's rule, if the server has these rules.
+    pub(in super::super) fn outcome_of(&self, rule: &Carried) -> Outcome {
+        let (Carried::Ask(tools) | Carried::Needless(tools)) = rule else {
+            return Outcome::of(rule);
+        };
+        let callable = self.callable();
+        let is_denied = |tool: &String| {
+            let is_left_out = |only| !is_pattern(tool) && !lets(only, tool);
+            self.denies(tool) || callable.as_ref().is_some_and(is_left_out)
+        };
+        let is_asked = |tool: &String| lets(&self.ask, tool) && !self.unasked.contains(tool);
+        let conditional = [&self.when.ask, &self.when.deny].into_iter().flatten();
+        let conditional: Vec<&str> = conditional.map(tool_of).collect();
+        let is_limited = |tool: &String| {
+            let lists = self.ask.iter().chain(&self.deny).map(String::as_str);
+            let mut patterns = lists.chain(conditional.iter().copied());
+            is_denied(tool)
+                || is_pattern(tool) && callable.is_some()
+                || patterns.any(|pattern| may_match(pattern, tool))
+        };
+        if tools.iter().all(is_denied) {
+            Outcome::Denied
+        } else if tools.iter().all(|tool| is_denied(tool) || is_asked(tool)) {
+            Outcome::Asked
+        } else if tools.iter().any(is_limited) {
+            Outcome::Mixed
+        } else {
+            Outcome::Client
+        }
     }
 
     /// The part of one of the rules that has an effect. A tool that is denied is not asked about.

@@ -56,6 +56,7 @@ pub(in super::super) fn staying(
                     approval::of(&location, name, user, around, cache) == Approval::Refused;
                 Found {
                     name: format!("{prefix}{name}"),
+                    is_switched_off: found.is_switched_off || is_refused,
                     is_off: found.is_off || is_refused,
                     approval: match is_refused {
                         true => Approval::Refused,
