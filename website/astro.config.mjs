@@ -20,7 +20,7 @@ const sidebar = [
   { label: 'Try it here', items: ['try/token-calculator', 'try/configuration-builder', 'try/recorded-searches'] },
   { label: 'Recipes', items: ['recipes/github-files-notes', 'recipes/team', 'recipes/team-logins', 'recipes/ci', 'recipes/two-accounts'] },
   { label: 'Guides', items: [
-    'guides/migrate', 'guides/servers', 'guides/commands', 'guides/openapi', 'guides/search', 'guides/small-answers', 'guides/scripts', 'guides/skills', 'guides/extensions', 'guides/transports', 'guides/oauth',
+    'guides/migrate', 'guides/migrate-rules', 'guides/migrate-proxies', 'guides/servers', 'guides/commands', 'guides/openapi', 'guides/search', 'guides/small-answers', 'guides/scripts', 'guides/skills', 'guides/extensions', 'guides/transports', 'guides/oauth',
     'guides/daemon', 'guides/window', 'guides/rules', 'guides/profiles', 'guides/identities', 'guides/logins', 'guides/store', 'guides/scaling', 'guides/approvals', 'guides/scanner', 'guides/audit', 'guides/secrets', 'guides/sandbox', 'guides/security', 'guides/plugins', 'guides/docker', 'guides/library', 'guides/observability', 'guides/troubleshooting',
   ] },
   { label: 'Clients', collapsed: true, autogenerate: { directory: 'clients' } },

@@ -35,6 +35,8 @@ const DOCUMENTS: &[&str] = &[
     "website/src/content/docs/start",
     "website/src/content/docs/try",
     "website/src/data/migrate.md",
+    "website/src/data/migrate-proxies.md",
+    "website/src/data/migrate-rules.md",
     "website/src/data/troubleshooting.md",
 ];
 
@@ -103,6 +105,8 @@ fn markdown(path: &Path, found: &mut Vec<PathBuf>) {
         let path = entry.unwrap().path();
         let is_generated = [
             "guides/migrate.md",
+            "guides/migrate-proxies.md",
+            "guides/migrate-rules.md",
             "guides/observability.md",
             "guides/sandbox.md",
             "guides/secrets.md",

@@ -1,4 +1,4 @@
-// The migration guide and a page for each client, with the entry that `connect CLIENT --dry-run` showed.
+// The pages about migration and a page for each client, with the entry that `connect CLIENT --dry-run` showed.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fail, page, website, write } from './lib.mjs';
@@ -24,6 +24,8 @@ export function clients() {
 | Client | Name for \`--client\` | Its file, on Linux |
 |---|---|---|
 ${list}`));
+  write('src/content/docs/guides/migrate-rules.md', page('Migration: which rules count', 'Which rules of a client count in a migration, and what becomes of each', read('migrate-rules.md')));
+  write('src/content/docs/guides/migrate-proxies.md', page('Coming from another proxy', 'What becomes of the servers and protections of another proxy', read('migrate-proxies.md')));
 }
 
 function one({ name, title, file, entry }, note) {
@@ -51,7 +53,7 @@ mcpzip migrate --client ${name}
 \`\`\`
 
 Rules of ${title} for single tools do not match the tools behind mcpzip; \`migrate\` shows what becomes of each rule. [What moves and what
-stays](/guides/migrate/#what-to-expect)
+stays](/guides/migrate/#what-to-expect), and [which rules count](/guides/migrate-rules/#by-client)
 
 ## Go back
 
