@@ -131,8 +131,8 @@ pub(super) fn ask_for_approval(
              read-only, and refuses it if it may not ask (`approval_policy = \"never\"`, `codex exec`)."
         }
         _ => {
-        "Codex sees all tools behind mcpzip as one, `execute_tool`, so it cannot distinguish those that delete or send from others. Tools \
-         that declare to be read-only can also be called by `execute_read_tool`.\n\
+        "Codex sees all tools behind mcpzip as one, `execute_tool`, so it cannot distinguish those that delete or send from others. \
+         `\"surface\": {\"read_tool\": \"on\"}` in mcpzip's configuration gives it `execute_read_tool` as well, which runs only tools that declare to be read-only.\n\
          If you answer yes, it runs every tool without asking. If no, it asks before each call of `execute_tool`, and refuses it if it \
          may not ask (`approval_policy = \"never\"`, `codex exec`)."
         }

@@ -65,8 +65,8 @@ impl CodexApproval {
             }
             Self::Auto => {
                 "Codex will ask before EVERY call of `execute_tool`, and refuse it where it may not ask (`approval_policy = \
-                 \"never\"`, `codex exec`); `execute_read_tool` runs tools that declare to be read-only. `--codex-approval \
-                 approve` has it run every tool without asking"
+                 \"never\"`, `codex exec`). `\"surface\": {\"read_tool\": \"on\"}` in mcpzip's configuration gives it `execute_read_tool` \
+                 as well, which runs only tools that declare to be read-only. `--codex-approval approve` has it run every tool without asking"
             }
         }
     }
