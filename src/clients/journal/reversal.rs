@@ -437,12 +437,19 @@ impl Reversal {
 
 /// The servers that left the file of a client and are among the `keys` that an undo keeps; `directory` has the files of the run.
 fn unreturned(file: &FileRecord, keys: &[String], directory: &Path) -> Vec<Unreturned> {
-    let is_kept = |name: &String| {
-        let mut steps = file.steps.iter();
-        steps.any(|step| step.path.last() == Some(name) && keys.contains(&step.path.join(".")))
+    let is_kept = |at: usize, name: &String| {
+        let mut kept = file
+            .steps
+            .iter()
+            .filter(|step| keys.contains(&step.path.join(".")));
+        kept.any(|step| match file.left.get(at) {
+            Some(path) => step.path == *path,
+            None => step.path.last() == Some(name),
+        })
     };
-    let left = file.moved.iter().filter(|[name, _]| is_kept(name));
-    let left = left.map(|[name, here]| Unreturned {
+    let left = file.moved.iter().enumerate();
+    let left = left.filter(|(at, [name, _])| is_kept(*at, name));
+    let left = left.map(|(_, [name, here])| Unreturned {
         client: file.client.clone().unwrap_or_default(),
         path: file.path.clone(),
         name: name.clone(),
