@@ -96,6 +96,37 @@ fn namesakes_of_one_file_are_put_back_each_in_its_place() {
 }
 
 #[test]
+fn a_server_in_whose_place_is_no_entry_is_not_said_to_be_replaced_by_one() {
+    let machine = migrated();
+    machine.put(user_file("cursor"), r#"{"mcpServers": {"gh": null}}"#);
+    let (_, notes) = undo(&machine);
+    let said = "`gh` of Cursor is not put back into ";
+    assert!(
+        notes.contains(said) && notes.contains("which has another value under that name now"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_server_that_is_kept_for_a_run_that_cannot_be_read_is_not_said_to_go_with_its_undo() {
+    let machine = migrated();
+    machine.put(user_file("kiro"), GH);
+    machine.migrate(&["--client", "kiro"]);
+    let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+    let record = format!("{}/record.json", runs[0]["backups"].as_str().unwrap());
+    fs::write(record, "{").unwrap();
+    let first = runs[1]["id"].as_str().unwrap();
+    let undone = machine.run(&["undo", first]).code(0);
+    let said = "`gh` stays in mcpzip, as a later run, which cannot be read, may rely on it";
+    assert!(undone.stderr.contains(said), "{undone}");
+    assert_eq!(
+        undone.json()["kept"],
+        json!([{ "server": "gh", "reason": "unread run" }])
+    );
+    assert_eq!(machine.servers(), json!({ "gh": { "command": "gh-mcp" } }));
+}
+
+#[test]
 fn a_server_that_is_in_neither_file_is_named_with_its_backup() {
     for (commands, why) in [
         (&[&["remove", "gh"][..]][..], "does not have it any more"),
