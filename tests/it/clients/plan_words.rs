@@ -269,3 +269,29 @@ fn a_plan_shows_the_lines_that_change_also_where_masks_move_lines() {
     ];
     assert_eq!(removed, of_b, "{diff}");
 }
+
+#[test]
+fn a_short_secret_is_masked_in_lists_and_lines_and_under_names_that_only_variables_have() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{
+  "mcpServers": {
+    "a": {
+      "command": "npx -y foo --token k8z",
+      "env": {"SESSION": "m4z", "DOOR_PIN": "4711", "MODE": "abc"}
+    },
+    "b": {"env": {"ARR_TOKEN": ["l3z"]}, "command": "b-mcp"}
+  }
+}
+"#,
+    );
+    let report = machine.run(&["migrate", "--dry-run"]).code(0).json();
+    let diffs = report["files"].to_string();
+    for secret in ["k8z", "l3z", "m4z", "4711"] {
+        assert!(!diffs.contains(secret), "{secret}: {report:#}");
+    }
+    for plain in ["npx -y foo --token ***", "ARR_TOKEN", "DOOR_PIN", "abc"] {
+        assert!(diffs.contains(plain), "{plain}: {report:#}");
+    }
+}
