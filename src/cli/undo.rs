@@ -218,7 +218,10 @@ fn kept_text(server: &Kept, backups: &str) -> String {
             "`{name}` was removed from mcpzip since, and stays removed; its entry from before the run is in {backups}"
         ),
         KeptFor::Relied => format!(
-            "`{name}` stays in mcpzip, as a later run relies on it or cannot be read: the undo of that run removes it"
+            "`{name}` stays in mcpzip, as a later run relies on it: the undo of that run removes it"
+        ),
+        KeptFor::Unread => format!(
+            "`{name}` stays in mcpzip, as a later run, which cannot be read, may rely on it; if no client needs it, `mcpzip remove {word}` removes it"
         ),
     }
 }
@@ -228,6 +231,7 @@ const fn reason(reason: KeptFor) -> &'static str {
         KeptFor::Changed | KeptFor::ChangedAgain => "changed",
         KeptFor::Gone => "removed",
         KeptFor::Relied => "relied on",
+        KeptFor::Unread => "unread run",
     }
 }
 
@@ -247,7 +251,7 @@ fn unreturned_text(server: &Unreturned, machine: &Machine) -> String {
         }
     };
     format!(
-        "`{name}` of {title} is not put back into {file}, which has another entry of that name now; {place}"
+        "`{name}` of {title} is not put back into {file}, which has another value under that name now; {place}"
     )
 }
 

@@ -1,5 +1,6 @@
 //! The edits of the clients' files in a migration: the servers leave, and our entry comes in.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use super::cache::read_source;
@@ -108,10 +109,10 @@ pub(super) fn client_edits(
 /// One edit for each file, which several clients may read under paths of their own.
 fn of_files(edits: Vec<Edit>) -> Result<Vec<Edit>, PlanError> {
     let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-    let mut files: Vec<Edit> = Vec::new();
+    let (mut files, mut known) = (Vec::<Edit>::new(), BTreeMap::new());
     for edit in edits {
-        let at = real(&edit.path);
-        match files.iter().find(|other| real(&other.path) == at) {
+        let at = *known.entry(real(&edit.path)).or_insert(files.len());
+        match files.get(at) {
             Some(other) if other.path != edit.path && other.after != edit.after => {
                 let (path, other) = (edit.path, other.path.clone());
                 return Err(PlanError::SameFile { path, other });

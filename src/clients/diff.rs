@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use similar::{Algorithm, DiffTag, capture_diff_slices_deadline};
 
+use crate::secret::MASK;
+
 /// The time limit of the search for the smallest difference. After it, the difference has more lines than necessary.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -42,13 +44,17 @@ pub(super) fn hunks(old: &[&str], new: &[&str]) -> Vec<Hunk> {
     hunks
 }
 
-/// The change as a unified diff; empty if there is none. Each text has a form for display. If the lines of that are others, the difference
-/// is the one between both forms.
+/// The change as a unified diff; empty if there is none. Each text has a form for display. If that has masks in other places than within
+/// lines, the difference is the one between both forms.
 #[must_use]
 pub(super) fn unified_diff(old: [&str; 2], new: [&str; 2]) -> String {
     let ([old, old_shown], [new, new_shown]) = (old.map(lines), new.map(lines));
-    let is_same = old.len() == old_shown.len() && new.len() == new_shown.len();
-    let hunks = match is_same {
+    let is_same = |text: &[&str], shown: &[&str]| {
+        let mut pairs = text.iter().zip(shown);
+        text.len() == shown.len()
+            && pairs.all(|(line, shown)| line == shown || shown.contains(MASK))
+    };
+    let hunks = match is_same(&old, &old_shown) && is_same(&new, &new_shown) {
         true => hunks(&old, &new),
         false => hunks(&old_shown, &new_shown),
     };

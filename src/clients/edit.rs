@@ -38,6 +38,8 @@ pub(crate) struct Edit {
     pub(super) off: Vec<String>,
     /// All servers that leave the file: their names there, and in mcpzip.
     pub(super) moved: Vec<[String; 2]>,
+    /// The paths of their entries there, in the same order.
+    pub(super) left: Vec<Vec<String>>,
 }
 
 /// A value that an edit changes.
@@ -168,6 +170,7 @@ impl Edit {
             relied: Vec::new(),
             off: Vec::new(),
             moved: Vec::new(),
+            left: Vec::new(),
         };
         (!edit.steps.is_empty()).then_some(edit)
     }

@@ -160,6 +160,7 @@ impl Plan {
             edit.relied.clone_from(&before.relied);
             edit.off.clone_from(&before.off);
             edit.moved.clone_from(&before.moved);
+            edit.left.clone_from(&before.left);
         }
         match (at, edit) {
             (Some(at), Some(edit)) => self.edits[at] = edit,

@@ -342,9 +342,11 @@ impl Plan {
             let moved = placed
                 .iter()
                 .filter(|(found, _)| found.location.path == edit.path);
-            edit.moved = moved
-                .map(|(found, name)| [found.name.clone(), name.clone()])
-                .collect();
+            let names = |(found, name): &(&Found, String)| {
+                let path = found.location.path_of(&found.name);
+                ([found.name.clone(), name.clone()], path)
+            };
+            (edit.moved, edit.left) = moved.map(names).unzip();
         }
         let asks_for_approval = !warnings.is_empty();
         let is_about_moving = |rule: &&Rule| moving.iter().any(|found| rule.is_about(found));

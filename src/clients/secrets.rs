@@ -29,6 +29,12 @@ const NAMES: &[&str] = &[
     "env_vars",
 ];
 
+/// The last words of names of variables and headers whose values are secret. Options and arguments of tools have them for other values, too.
+const SECRET_ENDS: [&str; 2] = ["pin", "session"];
+
+/// The keys of programs, of which some have arguments.
+const PROGRAMS: [&str; 2] = ["command", "cmd"];
+
 /// Shorter values of variables are not secret.
 const SHORTEST: usize = 8;
 
@@ -142,7 +148,7 @@ fn collect(
     };
     match node {
         Node::Map(members) => {
-            let command = ["command", "cmd"].into_iter().find_map(|key| node.get(key));
+            let command = PROGRAMS.into_iter().find_map(|key| node.get(key));
             let command = command.and_then(Node::as_text).unwrap_or_default();
             for (at, (key, value)) in members.iter().enumerate() {
                 if NAMES.contains(&key.as_str()) {
@@ -150,9 +156,10 @@ fn collect(
                 }
                 let is_repeated = members[at + 1..].iter().any(|(later, _)| later == key);
                 let place = place.member(key, is_repeated);
+                let is_secret = is_secret_name(key) || is_given && has_secret_end(key);
                 match value {
                     Node::Text(text)
-                        if (is_secret_name(key) || is_given && is_telling(text))
+                        if (is_secret || is_given && is_telling(text))
                             && !is_reference(text)
                             && text != KEYCHAIN =>
                     {
@@ -161,8 +168,19 @@ fn collect(
                         let parts = last.into_iter().chain([text.as_str()]);
                         visit(&place, value, literal(parts.map(str::to_owned).collect()));
                     }
-                    Node::Number(number) if is_given && is_secret_name(key) => {
+                    Node::Number(number) if is_given && is_secret => {
                         visit(&place, value, vec![number.clone()]);
+                    }
+                    Node::List(items) if is_secret => {
+                        for (at, item) in items.iter().enumerate() {
+                            let text = item.as_text().map(str::to_owned);
+                            let secrets = literal(text.into_iter().collect());
+                            visit(&place.item(at, item), item, secrets);
+                        }
+                    }
+                    Node::Text(line) if PROGRAMS.contains(&key.as_str()) => {
+                        let secrets = secrets_by_argument("", std::slice::from_ref(line));
+                        visit(&place, value, literal(secrets.concat()));
                     }
                     _ => {}
                 }
@@ -215,6 +233,12 @@ impl Place {
             path: path.map(|(path, key)| [path.as_slice(), &[key]].concat()),
         }
     }
+}
+
+fn has_secret_end(name: &str) -> bool {
+    let end = name.rsplit(|c: char| !c.is_ascii_alphanumeric()).next();
+    let is_end = |word: &&str| end.is_some_and(|end| end.eq_ignore_ascii_case(word));
+    SECRET_ENDS.iter().any(is_end)
 }
 
 /// Whether a variable's value may be more than a path or a switch.

@@ -437,7 +437,12 @@ fn about_others(
     let refused = refused(client, servers, config_file, around);
     let own = survey.found.iter().chain(&survey.staying).chain(&refused);
     let own = own.filter(|found| found.location.client == client && !found.is_mcpzip);
-    let own = own.map(|found| (found, about_own(found, survey, around, cache)));
+    let own: Vec<&Found> = own.collect();
+    let mut lists = lists_of(client, &own, survey, around, cache);
+    let own = own.into_iter().enumerate().map(|(at, found)| {
+        let lists = lists.remove(&number(at)).unwrap_or_default();
+        (found, about_own(found, survey, lists))
+    });
     let own: Vec<(&Found, Vec<Rule>)> = own.collect();
     let nearby = others.iter().map(|other| {
         let near = own.iter();
@@ -548,27 +553,57 @@ fn about_others(
     rules
 }
 
-/// The rules of a client about one of its own servers that withhold or guard it, with the switch or list that keeps it off.
-fn about_own(
-    found: &Found,
+/// Whether a client keeps one of its own servers off.
+fn is_kept_off(found: &Found) -> bool {
+    !is_on(found) || matches!(found.entry, Err(Unmovable::Denied(_)))
+}
+
+/// A path that no file of a client has.
+fn number(at: usize) -> PathBuf {
+    PathBuf::from(at.to_string())
+}
+
+/// The lists that withhold those of a client's `own` servers that it keeps off, by [`number`]. All are searched for at once, as each search
+/// reads the files of all projects.
+fn lists_of(
+    client: Client,
+    own: &[&Found],
     survey: &Survey,
     around: &Surroundings,
     cache: &FileCache,
-) -> Vec<Rule> {
+) -> BTreeMap<PathBuf, Vec<Rule>> {
+    let off = own.iter().enumerate().filter(|(_, own)| is_kept_off(own));
+    // As of other files, so that the lists in their own are read as well.
+    let apart = off.map(|(at, own)| {
+        let mut apart = (*own).clone();
+        apart.location.path = number(at);
+        apart
+    });
+    let apart: Vec<Found> = apart.collect();
+    let mut lists = BTreeMap::<PathBuf, Vec<Rule>>::new();
+    if apart.is_empty() {
+        return lists;
+    }
+    let apart: Vec<&Found> = apart.iter().collect();
+    let rules = rules::elsewhere(client, &apart, survey, around, cache).into_iter();
+    for rule in rules.filter(withholds_all) {
+        let number = rule.location.path.clone();
+        lists.entry(number).or_default().push(rule);
+    }
+    lists
+}
+
+/// The rules of a client about one of its own servers that withhold or guard it, with the `lists` or the switch that keeps it off.
+fn about_own(found: &Found, survey: &Survey, lists: Vec<Rule>) -> Vec<Rule> {
     let rules = survey.rules.iter().filter(|rule| rule.is_about(found));
     let mut rules: Vec<Rule> = rules
         .filter(|rule| rules::is_guard(rule))
         .cloned()
         .collect();
-    let is_denied = matches!(found.entry, Err(Unmovable::Denied(_)));
-    if is_on(found) && !is_denied {
+    if !is_kept_off(found) {
         return rules;
     }
-    // So that the lists in its own file are read as well.
-    let mut apart = found.clone();
-    apart.location.path = PathBuf::new();
-    let lists = rules::elsewhere(found.location.client, &[&apart], survey, around, cache);
-    rules.extend(lists.into_iter().filter(withholds_all));
+    rules.extend(lists);
     let key = found.location.path_of(&found.name).join(".");
     let path = found.location.path.clone();
     match &found.switch {

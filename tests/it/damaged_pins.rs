@@ -161,7 +161,7 @@ fn a_server_whose_record_is_gone_is_held_until_a_person_decides() {
         #[cfg(unix)]
         {
             let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
-                return;
+                continue;
             };
             terminal.shows("Put a new record in its place?");
             terminal.types("y");
@@ -383,7 +383,7 @@ fn the_repair_of_one_server_frees_nothing_of_another() {
         is_held(&mut client, "new__read");
         client.finish();
         let Some(terminal) = Terminal::run(&setup.command(&["approve", "new"])) else {
-            return;
+            continue;
         };
         terminal.shows("Put a new record in its place?");
         terminal.types("y");
@@ -484,7 +484,7 @@ fn a_program_that_is_not_known_is_held_while_it_is_not_known_what_was_rejected()
         #[cfg(unix)]
         {
             let Some(terminal) = Terminal::run(&setup.command(&["approve", "memo", "list"])) else {
-                return;
+                continue;
             };
             terminal.shows("Put a new record in its place?");
             terminal.types("y");

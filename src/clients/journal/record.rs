@@ -68,6 +68,9 @@ pub(super) struct FileRecord {
     /// As in an [`Edit`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) moved: Vec<[String; 2]>,
+    /// As in an [`Edit`]. Older records have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) left: Vec<Vec<String>>,
 }
 
 /// Values as JSON text, which keeps the order of their keys.
@@ -116,6 +119,7 @@ impl FileRecord {
             relied: edit.relied.clone(),
             off: edit.off.clone(),
             moved: edit.moved.clone(),
+            left: edit.left.clone(),
         }
     }
 

@@ -75,11 +75,13 @@ pub(crate) enum KeptFor {
     ChangedAgain,
     /// The run replaced it, and it was removed since.
     Gone,
-    /// A later run relies on it, or cannot be read.
+    /// A later run relies on it.
     Relied,
+    /// A later run cannot be read, and may rely on it.
+    Unread,
 }
 
-/// A server that a client does not get back, because its file has another one of that name, or no place for it.
+/// A server that a client does not get back, because its file has another value under that name.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Unreturned {
     /// The client's name on the command line.
@@ -158,21 +160,20 @@ impl Reversal {
             .filter_map(|other| Some((other.clone(), runs.load(other).ok()?)))
             .collect();
         let later = others.iter().filter(|(other, _)| other.as_str() > id);
-        let mut relied: BTreeSet<String> = later.flat_map(|(_, record)| record.relied()).collect();
+        let relied: BTreeSet<String> = later.flat_map(|(_, record)| record.relied()).collect();
         // A later run whose record is damaged may rely on any server.
         let is_later = |other: &String| other.as_str() > id;
-        if ids
+        let is_unread = ids
             .iter()
             .filter(|it| is_later(it))
-            .any(|it| runs.load(it).is_err())
-        {
-            relied.extend(record.files.iter().flat_map(FileRecord::servers).cloned());
-        }
+            .any(|it| runs.load(it).is_err());
+        let all = record.files.iter().flat_map(FileRecord::servers);
+        let unread: BTreeSet<String> = all.filter(|_| is_unread).cloned().collect();
         let mut reversal = Self::default();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
             let returned = reversal.unreturned.iter().map(|left| left.here.clone());
-            let held = relied.iter().cloned().chain(returned).collect();
+            let held = relied.union(&unread).cloned().chain(returned).collect();
             let outcome = match reversal.needed(file) {
                 Some(names) => Restored::Needed(names),
                 None => reversal.restore(runs, id, file, &held)?,
@@ -181,7 +182,7 @@ impl Reversal {
                 reversal
                     .unreturned
                     .extend(unreturned(file, keys, &runs.of(id)));
-                reversal.keep(file, keys, &relied);
+                reversal.keep(file, keys, &relied, &unread);
             }
             let effect = Effect::of(file, &outcome);
             reversal.outcomes.push((file.path.clone(), outcome, effect));
@@ -287,7 +288,13 @@ impl Reversal {
 
     /// Notes the servers of mcpzip among the `keys` of its configuration that are kept. One that the run has added and that was removed since
     /// is as before.
-    fn keep(&mut self, file: &FileRecord, keys: &[String], relied: &BTreeSet<String>) {
+    fn keep(
+        &mut self,
+        file: &FileRecord,
+        keys: &[String],
+        relied: &BTreeSet<String>,
+        unread: &BTreeSet<String>,
+    ) {
         let is_kept = |step: &&StepRecord| {
             let is_server = step.path.len() == 2 && step.path[0] == SERVERS;
             file.client.is_none() && is_server && keys.contains(&step.path.join("."))
@@ -303,6 +310,7 @@ impl Reversal {
             let reason = match step.before {
                 _ if self.unreturned.iter().any(|left| left.here == *name) => continue,
                 _ if is_there && relied.contains(name) => KeptFor::Relied,
+                _ if is_there && unread.contains(name) => KeptFor::Unread,
                 None if !is_there => continue,
                 None => KeptFor::Changed,
                 Some(_) if is_there => KeptFor::ChangedAgain,
@@ -437,12 +445,19 @@ impl Reversal {
 
 /// The servers that left the file of a client and are among the `keys` that an undo keeps; `directory` has the files of the run.
 fn unreturned(file: &FileRecord, keys: &[String], directory: &Path) -> Vec<Unreturned> {
-    let is_kept = |name: &String| {
-        let mut steps = file.steps.iter();
-        steps.any(|step| step.path.last() == Some(name) && keys.contains(&step.path.join(".")))
+    let is_kept = |at: usize, name: &String| {
+        let mut kept = file
+            .steps
+            .iter()
+            .filter(|step| keys.contains(&step.path.join(".")));
+        kept.any(|step| match file.left.get(at) {
+            Some(path) => step.path == *path,
+            None => step.path.last() == Some(name),
+        })
     };
-    let left = file.moved.iter().filter(|[name, _]| is_kept(name));
-    let left = left.map(|[name, here]| Unreturned {
+    let left = file.moved.iter().enumerate();
+    let left = left.filter(|(at, [name, _])| is_kept(*at, name));
+    let left = left.map(|(_, [name, here])| Unreturned {
         client: file.client.clone().unwrap_or_default(),
         path: file.path.clone(),
         name: name.clone(),

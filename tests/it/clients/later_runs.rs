@@ -1,5 +1,9 @@
 //! Runs that come after others, or in which a client has mcpzip already: nothing of an earlier one is lost or opened.
 
+use std::fs::File;
+use std::path::Path;
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::case::{Machine, user_file, verdict};
@@ -49,11 +53,19 @@ fn of_undos_of_one_run_at_once_one_reverts_it() {
     machine.put(user_file("claude-code"), GH);
     machine.migrate(&["--client", "claude-code"]);
     let run = first_run(&machine);
+    let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+    let runs = Path::new(runs[0]["backups"].as_str().unwrap()).with_file_name("");
+    let lock = File::create(runs.join(".runs.mcpzip-lock")).unwrap();
+    lock.lock().unwrap();
     let undone = (0..6).map(|_| {
         let command = machine.setup().command(&["undo", &run]);
         std::thread::spawn(move || command::run(command, ""))
     });
     let undone: Vec<_> = undone.collect();
+    // None has ended before the last one has begun.
+    std::thread::sleep(Duration::from_secs(3));
+    assert!(undone.iter().all(|it| !it.is_finished()));
+    drop(lock);
     let undone = undone.into_iter().map(|it| it.join().unwrap());
     let reverting = undone.filter(|it| !it.stderr.contains("is undone already"));
     assert_eq!(reverting.count(), 1);

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use super::case::{Machine, user_file};
+use super::case::{Machine, user_file, verdict};
 use crate::support::command::{self, Outcome};
 use crate::support::program;
 use crate::support::terminal::Terminal;
@@ -237,5 +237,61 @@ fn a_short_secret_hides_no_other_text() {
         "-        \"MODE\": \"a\"",
     ] {
         assert!(plan.contains(line), "{line}: {plan}");
+    }
+}
+
+#[test]
+fn a_plan_shows_the_lines_that_change_also_where_masks_move_lines() {
+    let machine = Machine::new();
+    // One list becomes a line, and one map becomes several, so that the number of lines stays.
+    machine.put(
+        user_file("goose"),
+        "extensions:\n  a:\n    type: stdio\n    cmd: a-mcp\n    args:\n      - --token\n      - o1z\n    envs: {ARR: [x]}\n  \
+         b:\n    type: stdio\n    cmd: b-mcp\n    args: [run]\n    envs: {MODE: abc}\n  \
+         c:\n    type: stdio\n    cmd: c-mcp\n    envs: {API_KEY: p1z, ARR: [y]}\n",
+    );
+    let report = machine.run(&["migrate", "--dry-run"]).code(0).json();
+    assert_eq!(verdict(&report, "b").0, "moves", "{report:#}");
+    let files = report["files"].as_array().unwrap().iter();
+    let diff = files.filter_map(|file| file["diff"].as_str());
+    let diff = diff.last().unwrap();
+    for secret in ["o1z", "p1z"] {
+        assert!(!diff.contains(secret), "{diff}");
+    }
+    let removed = diff.lines().filter(|line| line.starts_with('-'));
+    let removed: Vec<&str> = removed.collect();
+    let of_b = [
+        "-  b:",
+        "-    type: stdio",
+        "-    cmd: b-mcp",
+        "-    args: [run]",
+        "-    envs: {MODE: abc}",
+    ];
+    assert_eq!(removed, of_b, "{diff}");
+}
+
+#[test]
+fn a_short_secret_is_masked_in_lists_and_lines_and_under_names_that_only_variables_have() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{
+  "mcpServers": {
+    "a": {
+      "command": "npx -y foo --token k8z",
+      "env": {"SESSION": "m4z", "DOOR_PIN": "4711", "MODE": "abc"}
+    },
+    "b": {"env": {"ARR_TOKEN": ["l3z"]}, "command": "b-mcp"}
+  }
+}
+"#,
+    );
+    let report = machine.run(&["migrate", "--dry-run"]).code(0).json();
+    let diffs = report["files"].to_string();
+    for secret in ["k8z", "l3z", "m4z", "4711"] {
+        assert!(!diffs.contains(secret), "{secret}: {report:#}");
+    }
+    for plain in ["npx -y foo --token ***", "ARR_TOKEN", "DOOR_PIN", "abc"] {
+        assert!(diffs.contains(plain), "{plain}: {report:#}");
     }
 }

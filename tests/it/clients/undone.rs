@@ -52,6 +52,81 @@ fn a_server_whose_name_another_has_in_its_client_now_stays_in_mcpzip() {
 }
 
 #[test]
+fn namesakes_of_one_file_are_put_back_each_in_its_place() {
+    // Records of older versions have no paths of the entries.
+    for is_older in [false, true] {
+        let machine = Machine::new();
+        let [p, q] = ["p", "q"].map(|name| machine.home(name).display().to_string());
+        let gh = |command: &str| json!({ "mcpServers": { "gh": { "command": command } } });
+        let mut file = gh("user-mcp");
+        file["projects"] = json!({ &p: gh("p-mcp"), &q: gh("q-mcp") });
+        machine.put(user_file("claude-code"), &file.to_string());
+        machine.migrate(&[]);
+        assert_eq!(machine.servers().as_object().unwrap().len(), 3);
+        if is_older {
+            let run = machine.run(&["undo", "--list", "--json"]).code(0).json();
+            let path = format!("{}/record.json", run[0]["backups"].as_str().unwrap());
+            let mut record: Value =
+                serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+            for file in record["files"].as_array_mut().unwrap() {
+                file.as_object_mut().unwrap().remove("left");
+            }
+            fs::write(&path, record.to_string()).unwrap();
+        }
+        let mut edited: Value =
+            serde_json::from_str(&machine.read(user_file("claude-code"))).unwrap();
+        edited["mcpServers"]["gh"] = json!({ "command": "other-mcp" });
+        machine.put(user_file("claude-code"), &edited.to_string());
+        let (report, notes) = undo(&machine);
+        let now: Value = serde_json::from_str(&machine.read(user_file("claude-code"))).unwrap();
+        assert_eq!(now["projects"], file["projects"]);
+        assert_eq!(now["mcpServers"]["gh"]["command"], "other-mcp");
+        let left = report["unreturned"].as_array().unwrap();
+        if is_older {
+            assert_eq!(left.len(), 3, "{report:#}");
+            continue;
+        }
+        assert_eq!(left.len(), 1, "{report:#}");
+        assert_eq!(notes.matches("is not put back").count(), 1, "{notes}");
+        let here = machine.servers();
+        assert_eq!(here.as_object().unwrap().len(), 1, "{here:#}");
+        let stays = &here[left[0]["name"].as_str().unwrap()];
+        assert_eq!(stays["command"], "user-mcp", "{here:#}");
+    }
+}
+
+#[test]
+fn a_server_in_whose_place_is_no_entry_is_not_said_to_be_replaced_by_one() {
+    let machine = migrated();
+    machine.put(user_file("cursor"), r#"{"mcpServers": {"gh": null}}"#);
+    let (_, notes) = undo(&machine);
+    let said = "`gh` of Cursor is not put back into ";
+    assert!(
+        notes.contains(said) && notes.contains("which has another value under that name now"),
+        "{notes}"
+    );
+}
+
+#[test]
+fn a_server_that_is_kept_for_a_run_that_cannot_be_read_is_not_said_to_go_with_its_undo() {
+    let machine = migrated();
+    machine.put(user_file("kiro"), GH);
+    machine.migrate(&["--client", "kiro"]);
+    let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+    let record = format!("{}/record.json", runs[0]["backups"].as_str().unwrap());
+    fs::write(record, "{").unwrap();
+    let first = runs[1]["id"].as_str().unwrap();
+    let undone = machine.run(&["undo", first]).code(0);
+    let said = "`gh` stays in mcpzip, as a later run, which cannot be read, may rely on it";
+    assert!(undone.stderr.contains(said), "{undone}");
+    assert_eq!(
+        undone.json()["kept"],
+        json!([{ "server": "gh", "reason": "unread run" }])
+    );
+    assert_eq!(machine.servers(), json!({ "gh": { "command": "gh-mcp" } }));
+}
+
+#[test]
 fn a_server_that_is_in_neither_file_is_named_with_its_backup() {
     for (commands, why) in [
         (&[&["remove", "gh"][..]][..], "does not have it any more"),
