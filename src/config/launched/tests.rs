@@ -548,6 +548,43 @@ fn only_what_is_certain_is_one_way() {
 }
 
 #[test]
+fn lines_with_letters_of_another_length_in_lower_case_are_read() {
+    let lines = [
+        "cmd /d/c npx foo",
+        "cmd /s /c/x/srv",
+        "pwsh -NoProfile -Command npx~foo",
+        "powershell /enc bgBw",
+        "sh -ceuo pipefail npx~foo",
+        "fish --command=npx~foo",
+        "env --split-string=npx~foo",
+        "env -vSnpx~foo",
+        "docker run -eA=1 x/y:1@sha256:0",
+        "npx @a/b@1 https://a.example/x",
+        "uvx --from git+https://a/x.git@1 x",
+        "node C:\\a\\s.js",
+        "script -qc /x/srv~a",
+        "cmd /c cd~%X%\\y~&&~./srv",
+        "uv --directory=/a run python s.py",
+    ];
+    for line in lines {
+        for at in (0..=line.len()).filter(|at| line.is_char_boundary(*at)) {
+            // The first is longer in lower case, the next two are shorter.
+            for letter in ["\u{130}", "\u{1e9e}", "\u{212a}", "\u{1f600}", "e\u{301}"] {
+                let (before, after) = line.split_at(at);
+                let (command, args) = words(&format!("{before}{letter}{after}"));
+                let _ = (
+                    programs(&command, &args),
+                    programs_in("/a", &command, &args),
+                    way(&command, &args),
+                );
+            }
+        }
+    }
+    let (command, args) = words("cmd /\u{130}/c npx foo");
+    assert!(!programs(&command, &args).is_disjoint(&programs("npx", &["foo".to_owned()])));
+}
+
+#[test]
 fn lines_of_any_length_and_depth_are_read_in_a_short_time() {
     let shells = |quote: fn(&str) -> String, depth: usize| {
         let mut text = "npx -y pkg".to_owned();
