@@ -1,8 +1,8 @@
 //! The commands of a shell's text that may start a server, in their directories.
 
-use super::directories;
 use super::lines::{UNKNOWN, is_variable, split, unknown};
 use super::spelling::is_made;
+use super::{MOST, directories};
 
 /// The words that may stand before a command.
 const KEYWORDS: &[&str] = &[
@@ -68,7 +68,7 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     let is_certain = is_certain && count <= 1;
     // All that may be in force, the latest one last.
     let mut directories: Vec<String> = Vec::new();
-    let mut found = Vec::new();
+    let (mut found, mut length) = (Vec::new(), 0);
     let last = all.len().saturating_sub(1);
     for (at, mut words) in all.into_iter().enumerate() {
         match words[0].as_str() {
@@ -92,17 +92,17 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             name if ASIDE.contains(&name) => continue,
             _ => {}
         }
+        let is_read = directories.is_empty() || length < MOST;
         let within = |directory| directories::within(words.clone(), Some(directory));
         let latest = directories.iter().rev().map(String::as_str);
-        let mut forms: Vec<_> = latest.flat_map(within).collect();
-        if !is_certain || directories.is_empty() {
+        let mut forms: Vec<_> = latest.filter(|_| is_read).flat_map(within).collect();
+        if !is_certain || directories.is_empty() || !is_read {
             forms.push(words);
         }
-        if count > MOST_CHANGES {
-            forms.push(unknown());
-        }
+        length += forms.len();
         found.push(forms);
     }
+    let is_over = count > MOST_CHANGES || length > MOST && !directories.is_empty();
     let last = found.pop();
     let is_preparing = |words: &[String]| {
         words
@@ -110,7 +110,9 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             .is_some_and(|word| PREPARING.contains(&word.as_str()))
     };
     found.retain(|forms| !is_preparing(&forms[0]));
-    found.into_iter().chain(last).flatten().collect()
+    let rest = is_over.then(unknown);
+    let forms = found.into_iter().chain(last).flatten();
+    forms.chain(rest).collect()
 }
 
 /// The words of `. FILE`, as the command line of that file; a file whose name is made may start anything.

@@ -244,9 +244,13 @@ impl Reader {
         let of_packages = packages.flat_map(|it| shells::inner(&it.name(), it.args));
         let of_project = directories::of_project(&name, args);
         let inner = wrappers::inner(&name, args).into_iter();
+        let mut alike = BTreeSet::new();
         for inner in inner.chain(elsewhere).chain(of_project).chain(of_packages) {
             if self.length > LONGEST_WHOLE {
                 return;
+            }
+            if !alike.insert(inner.clone()) {
+                continue;
             }
             if scripts::reads_commands(&inner) {
                 self.found.insert(Program::any());

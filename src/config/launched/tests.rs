@@ -614,6 +614,21 @@ fn lines_of_any_length_and_depth_are_read_in_a_short_time() {
     ];
     texts.extend([";", "(", "'", "\"", "x;", "${", "<(", "\\"].map(|part| part.repeat(1 << 20)));
     texts.push("x".repeat(1 << 20));
+    // Each is also read as a text of nearly the longest that is.
+    let cut = |text: &String| text.chars().take(7_900).collect::<String>();
+    texts.extend(Vec::from_iter(texts.iter().map(cut)));
+    let numbered = |form: fn(usize) -> String| (0..600).map(form).collect::<String>();
+    texts.extend(
+        [
+            "cd a; ".repeat(16) + &"./b x; ".repeat(1_100),
+            "cd a; ".repeat(16) + &numbered(|at| format!("./b{at} x; ")),
+            "cd a; ".repeat(16) + &numbered(|at| format!("npm run {at}\n")),
+            "cd /a\n".repeat(2) + &numbered(|at| format!("node {at}.js; ")),
+            numbered(|at| format!("sh -c n{at}; ")),
+            numbered(|at| format!("$(npx a{at}) ")),
+        ]
+        .map(|text| text.chars().take(7_900).collect()),
+    );
     let mut lines: Vec<(&str, Vec<String>)> = Vec::new();
     for text in &texts {
         for (command, first) in [
