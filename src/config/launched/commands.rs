@@ -1,7 +1,7 @@
 //! The commands of a shell's text that may start a server, in their directories.
 
 use super::lines::{UNKNOWN, is_variable, split, unknown};
-use super::spelling::is_made;
+use super::spelling::{bare, is_made};
 use super::{MOST, directories};
 
 /// The words that may stand before a command.
@@ -14,6 +14,12 @@ const ASIDE: &[&str] = &[
     ":", "[", "cat", "cd", "echo", "exit", "export", "false", "kill", "mkdir", "popd", "printf",
     "pushd", "pwd", "read", "rm", "set", "shopt", "sleep", "tee", "test", "touch", "true",
     "ulimit", "umask", "unset", "wait",
+];
+
+/// Programs with work that comes before a server.
+const PREPARERS: &[&str] = &[
+    "asdf", "brew", "bun", "bundle", "cargo", "deno", "docker", "fnm", "git", "go", "make", "mise",
+    "npm", "nvm", "pip", "pip3", "pnpm", "podman", "poetry", "uv", "volta", "yarn",
 ];
 
 /// The work of commands that come before a server: `npm install`, `git pull`.
@@ -30,13 +36,18 @@ const LONGEST: usize = 8 * 1024;
 
 /// The commands of a text, each as its words: without variables before them, redirections and what only prepares.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
+    read(text, text.contains('\\'))
+}
+
+/// Those of a text in which a backslash may stand before a letter as it is, or always stands in paths.
+pub(super) fn read(text: &str, may_escape: bool) -> Vec<Vec<String>> {
     if text.len() > LONGEST {
         return vec![unknown()];
     }
     let is_certain = is_in_force(text);
-    let mut all = placed(split(text, true), is_certain);
-    if text.contains('\\') {
-        all.extend(placed(split(text, false), is_certain));
+    let mut all = placed(split(text, false), is_certain);
+    if may_escape {
+        all.extend(placed(split(text, true), is_certain));
     }
     all
 }
@@ -69,7 +80,11 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     // All that may be in force, the latest one last.
     let mut directories: Vec<String> = Vec::new();
     let (mut found, mut length) = (Vec::new(), 0);
-    let last = all.len().saturating_sub(1);
+    let is_aside = |words: &Vec<String>| {
+        let is_empty = || words[1..].iter().all(String::is_empty);
+        ASIDE.contains(&words[0].as_str()) || words[0] == "eval" && is_empty()
+    };
+    let last = all.iter().rposition(|words| !is_aside(words));
     for (at, mut words) in all.into_iter().enumerate() {
         match words[0].as_str() {
             "cd" | "pushd" => {
@@ -86,10 +101,10 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             "trap" => words = unknown(),
             "source" | "." => match sourced(&words) {
                 // Others only set variables for the commands after them.
-                Some(line) if at == last || line[0] == UNKNOWN => words = line,
+                Some(line) if Some(at) == last || line[0] == UNKNOWN => words = line,
                 _ => continue,
             },
-            name if ASIDE.contains(&name) => continue,
+            _ if is_aside(&words) => continue,
             _ => {}
         }
         let is_read = directories.is_empty() || length < MOST;
@@ -104,10 +119,11 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     }
     let is_over = count > MOST_CHANGES || length > MOST && !directories.is_empty();
     let last = found.pop();
-    let is_preparing = |words: &[String]| {
-        words
-            .get(1)
-            .is_some_and(|word| PREPARING.contains(&word.as_str()))
+    let is_preparing = |words: &[String]| match words {
+        [name, work, ..] => {
+            PREPARERS.contains(&bare(name).as_str()) && PREPARING.contains(&work.as_str())
+        }
+        _ => false,
     };
     found.retain(|forms| !is_preparing(&forms[0]));
     let rest = is_over.then(unknown);

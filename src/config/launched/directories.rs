@@ -60,7 +60,7 @@ pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<Str
 
 /// The directory of a path, and the file in it.
 pub(super) fn split(path: &str) -> (Option<&str>, &str) {
-    let is_windows = path.get(1..3) == Some(r":\");
+    let is_windows = path.get(1..3) == Some(r":\") || path.starts_with('%') && path.contains('\\');
     let parts = match is_windows {
         true => path.rsplit_once('\\'),
         false => path.rsplit_once('/'),

@@ -205,7 +205,7 @@ impl Reader {
             return;
         }
         self.seen.insert(line.to_vec());
-        let file = command.rsplit('/').next().unwrap_or(command);
+        let (_, file) = directories::split(command);
         if is_made(file) || is_glob(file) {
             self.found.insert(Program::any());
         }
@@ -286,6 +286,13 @@ impl Reader {
                     if !line.iter().any(|word| lines::is_given(word)) {
                         self.search(&line, depth + 1);
                     }
+                }
+                for inner in lines::substituted(text) {
+                    // What it writes may be the output of the whole.
+                    if inner.replace("2>&1", "").contains(">&") {
+                        self.found.insert(Program::any());
+                    }
+                    self.search(&[inner], depth + 1);
                 }
             }
         }

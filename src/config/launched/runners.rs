@@ -1,9 +1,9 @@
 //! The packages and images that runners start: `npx`, `uvx`, `docker run` and others.
 
-use super::Kind;
 use super::lines::UNKNOWN;
 use super::options::{Options, Reading};
 use super::spelling::{bare, names};
+use super::{Kind, directories};
 use crate::config::runner::without_cmd;
 
 /// A package or image that a runner starts.
@@ -38,6 +38,9 @@ const RUNNERS: &[(&str, Kind, &[Start])] = &[
     ),
 ];
 
+/// The endings of files that Node runs, and others in its place.
+const SCRIPTS: &[&str] = &[".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"];
+
 /// Flags of containers that change what a server can do.
 const LIMITING: &[&str] = &["--privileged", "--read-only"];
 
@@ -51,11 +54,13 @@ const NPM: Options = Options {
 const PYPI: Options = Options {
     flags: "-q --quiet --no-progress --isolated --refresh --offline -U --upgrade --reinstall -n --no-cache -v --verbose --native-tls \
             --system-certs --no-config --no-env-file --managed-python --no-managed-python --no-python-downloads --no-build \
-            --no-binary --no-index --no-sources --fetch-missing-python",
+            --no-binary --no-index --no-sources --fetch-missing-python --frozen --locked --dev --no-dev --no-project --no-sync \
+            --all-extras --all-groups --exact --active --script",
     valued: "-p --python -w --with -i --index --index-url --prerelease --default-index --extra-index-url --index-strategy -f \
              --find-links --with-editable --with-requirements -c --constraints -b --build-constraints --overrides --resolution \
              --exclude-newer --refresh-package --cache-dir --config-file --env-file --directory --project --pip-args \
-             --allow-insecure-host --color --upgrade-package --reinstall-package --keyring-provider --link-mode",
+             --allow-insecure-host --color --upgrade-package --reinstall-package --keyring-provider --link-mode \
+             --extra --group --package",
     named: "--from --spec",
 };
 
@@ -233,6 +238,19 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
             all.push([vec![(*program).to_owned()], after.to_vec()].concat());
         }
     }
+    if name == "uv" {
+        all.extend(run_by_uv(args));
+    }
+    let is_script = |word: &String| SCRIPTS.iter().any(|ending| word.ends_with(ending));
+    if let Some(at) = args.iter().position(is_script)
+        && ["bun", "deno"].contains(&name)
+        && !args[..at]
+            .iter()
+            .any(|word| word == "x" || word.starts_with("npm:"))
+    {
+        let line = [vec!["node".to_owned()], args[at..].to_vec()].concat();
+        all.extend(directories::within(line, directories::given(args)));
+    }
     let is_there = match (name, args.first().map(String::as_str)) {
         ("pnpm" | "yarn", Some("exec")) | ("bun", Some("run")) => Some(1),
         ("bun", Some(word)) if !word.starts_with('-') && word != "x" => Some(0),
@@ -249,6 +267,29 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
     };
     if let Some(runner) = runner {
         all.push([vec![runner.to_owned()], args[1..].to_vec()].concat());
+    }
+    all
+}
+
+/// The command lines of `uv run`: a program, or a file of Python.
+fn run_by_uv(args: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for before in PYPI.readings(args) {
+        let Some(("run", rest)) = args[before.at.min(args.len())..]
+            .split_first()
+            .map(|(word, rest)| (word.as_str(), rest))
+        else {
+            continue;
+        };
+        for after in PYPI.readings(rest) {
+            let words = &rest[after.at.min(rest.len())..];
+            let is_file = words.first().is_some_and(|word| word.ends_with(".py"));
+            let python = is_file.then(|| "python".to_owned()).into_iter();
+            let line = python.chain(words.iter().cloned()).collect();
+            let directory = directories::among(&before.options);
+            let directory = directory.or_else(|| directories::among(&after.options));
+            all.extend(directories::within(line, directory));
+        }
     }
     all
 }

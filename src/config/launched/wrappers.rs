@@ -7,6 +7,7 @@ use super::options::Options;
 use super::runners::{called, is_runner};
 use super::scripts::{is_shell, text_at};
 use super::shells;
+use super::spelling::bare;
 
 /// A program that starts the command among its arguments.
 struct Wrapper {
@@ -136,6 +137,7 @@ const WRAPPERS: &[Wrapper] = &[
     ),
     wrapper(
         "nohup command builtin busybox toybox unbuffer dumb-init start call npm-run unshare nsenter systemd-run firejail bwrap catchsegv \
+         watch ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 \
          dbus-run-session xargs",
         "-v",
         "",
@@ -180,6 +182,29 @@ const LAUNCHERS: &[&str] = &[
     "bundle",
     "teller",
     "secretspec",
+    "fnm",
+    "nvm",
+    "volta",
+    "devbox",
+    "pixi",
+];
+
+/// Options before a command, or before the text of one.
+const STARTING: &[(&str, &[&str])] = &[
+    ("nix nix-shell", &["-c", "--command", "--run"]),
+    ("doppler", &["--command"]),
+    ("mise rtx", &["-c", "--command"]),
+];
+
+/// Programs that may start any if there is such a part among their words, and no known one.
+const HIDING: &[(&str, &str)] = &[
+    ("awk gawk mawk", "system("),
+    ("awk gawk mawk", "| \""),
+    ("find", "-exec"),
+    ("find", "-ok"),
+    ("bwrap", "-bind"),
+    ("bwrap", "--setenv"),
+    ("bwrap", "--symlink"),
 ];
 
 /// Whether a word may begin the command of a program that is not known.
@@ -200,6 +225,9 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             })
             .collect();
     }
+    if let Some(lines) = started(name, args) {
+        return lines;
+    }
     if LAUNCHERS.contains(&name) {
         let directory = directories::given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
@@ -211,13 +239,28 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             Some(_) => args.iter().position(is_verb).map_or(0, |at| at + 1),
             None => usize::from(args.first().is_some_and(is_verb)),
         };
-        let lines = after(&args[at..], &wrapper("", "", "", 0, "")).into_iter();
+        // The directory of `direnv exec`, and the version of `nvm exec`.
+        let is_version = |word: &String| {
+            word.trim_start_matches('v')
+                .starts_with(|c: char| c.is_ascii_digit())
+        };
+        let has_own = name == "direnv" || name == "nvm" && args.get(at).is_some_and(is_version);
+        let lines = after(&args[at..], &wrapper("", "", "", usize::from(has_own), "")).into_iter();
         return lines
             .flat_map(|words| directories::within(words, directory))
             .collect();
     }
     if name == "eval" {
         return commands(&args.join(" "));
+    }
+    // `start /b npx …`.
+    let is_of_start = |word: &String| word.starts_with('/') || word.trim_matches('"').is_empty();
+    if let Some(at) = args.iter().position(|word| !is_of_start(word))
+        && name == "start"
+        && args[..at].iter().any(|word| word.starts_with('/'))
+        && is_starter(&bare(&args[at]))
+    {
+        return vec![args[at..].to_vec()];
     }
     let mut lines = shells::inner(name, args);
     let mut known = WRAPPERS.iter();
@@ -231,10 +274,36 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     {
         lines.push([vec![name.to_owned()], words].concat());
     }
-    if OPAQUE.contains(&name) {
+    let is_hiding = HIDING.iter().any(|(names, part)| {
+        names.split(' ').any(|known| known == name) && args.iter().any(|word| word.contains(part))
+    });
+    let is_known = || args.iter().any(|word| is_starter(&bare(word)));
+    if OPAQUE.contains(&name) || is_hiding && !is_known() {
         lines.push(unknown());
     }
     lines
+}
+
+/// The command lines after an option of [`STARTING`].
+fn started(name: &str, args: &[String]) -> Option<Vec<Vec<String>>> {
+    let mut known = STARTING.iter();
+    let (_, options) = known.find(|(names, _)| names.split(' ').any(|it| it == name))?;
+    let own = args.iter().take_while(|arg| *arg != "--");
+    let mut parts = own.map(|arg| {
+        arg.split_once('=')
+            .map_or((arg.as_str(), None), |(option, text)| (option, Some(text)))
+    });
+    let at = parts
+        .clone()
+        .position(|(option, _)| options.contains(&option))?;
+    let rest = match parts.nth(at)? {
+        (_, Some(text)) => vec![text.to_owned()],
+        _ => args[at + 1..].to_vec(),
+    };
+    Some(match rest.first() {
+        Some(text) if text.contains(char::is_whitespace) => commands(text),
+        _ => vec![rest],
+    })
 }
 
 /// The command lines after the options of a wrapper, in the directory that these give.
