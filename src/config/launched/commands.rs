@@ -1,32 +1,23 @@
 //! The commands of a shell's text that may start a server, in their directories.
 
 use super::lines::{UNKNOWN, is_variable, split, unknown};
+use super::options::has;
 use super::spelling::{bare, is_made};
 use super::{MOST, directories};
 
 /// The words that may stand before a command.
-const KEYWORDS: &[&str] = &[
-    "!", "if", "then", "else", "elif", "do", "while", "until", "coproc", "@",
-];
+const KEYWORDS: &str = "! if then else elif do while until coproc @";
 
 /// Commands that start no server.
-const ASIDE: &[&str] = &[
-    ":", "[", "cat", "cd", "echo", "exit", "export", "false", "kill", "mkdir", "popd", "printf",
-    "pushd", "pwd", "read", "rm", "set", "shopt", "sleep", "tee", "test", "touch", "true",
-    "ulimit", "umask", "unset", "wait",
-];
+const ASIDE: &str = ": [ cat cd echo exit export false kill mkdir popd printf pushd pwd read rm set shopt sleep tee test touch true ulimit \
+     umask unset wait";
 
 /// Programs with work that comes before a server.
-const PREPARERS: &[&str] = &[
-    "asdf", "brew", "bun", "bundle", "cargo", "deno", "docker", "fnm", "git", "go", "make", "mise",
-    "npm", "nvm", "pip", "pip3", "pnpm", "podman", "poetry", "uv", "volta", "yarn",
-];
+const PREPARERS: &str = "asdf brew bun bundle cargo deno docker fnm git go make mise npm nvm pip pip3 pnpm podman poetry uv volta yarn";
 
 /// The work of commands that come before a server: `npm install`, `git pull`.
-const PREPARING: &[&str] = &[
-    "install", "i", "ci", "add", "sync", "pull", "fetch", "checkout", "build", "update", "upgrade",
-    "use", "activate", "login",
-];
+const PREPARING: &str =
+    "install i ci add sync pull fetch checkout build update upgrade use activate login";
 
 /// The number of changes of directory that are followed; a line with more may start any program.
 const MOST_CHANGES: usize = 16;
@@ -66,7 +57,7 @@ fn is_in_force(text: &str) -> bool {
 
 /// The commands among `all` that may start a server, in each directory that may be in force.
 pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>> {
-    let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
+    let is_before = |word: &String| is_variable(word) || has(KEYWORDS, word);
     let of_trap = |words: Vec<String>| match words.as_slice() {
         [name, text, ..] if name == "trap" => split(text, true),
         _ => vec![words],
@@ -82,7 +73,7 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     let (mut found, mut length) = (Vec::new(), 0);
     let is_aside = |words: &Vec<String>| {
         let is_empty = || words[1..].iter().all(String::is_empty);
-        ASIDE.contains(&words[0].as_str()) || words[0] == "eval" && is_empty()
+        has(ASIDE, &words[0]) || words[0] == "eval" && is_empty()
     };
     let last = all.iter().rposition(|words| !is_aside(words));
     for (at, mut words) in all.into_iter().enumerate() {
@@ -120,9 +111,7 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     let is_over = count > MOST_CHANGES || length > MOST && !directories.is_empty();
     let last = found.pop();
     let is_preparing = |words: &[String]| match words {
-        [name, work, ..] => {
-            PREPARERS.contains(&bare(name).as_str()) && PREPARING.contains(&work.as_str())
-        }
+        [name, work, ..] => has(PREPARERS, &bare(name)) && has(PREPARING, work),
         _ => false,
     };
     found.retain(|forms| !is_preparing(&forms[0]));

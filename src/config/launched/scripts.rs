@@ -1,5 +1,6 @@
 //! The options of shells and interpreters: where the text or the file is that they run.
 
+use super::options::has;
 use super::spelling::bare;
 
 /// Shells, with the options that have a value.
@@ -41,10 +42,6 @@ pub(super) enum Text {
     Joined(String, usize),
     /// It is encoded, or after too many options.
     Unknown,
-}
-
-fn has(list: &str, word: &str) -> bool {
-    list.split(' ').any(|known| known == word)
 }
 
 pub(super) fn is_shell(name: &str) -> bool {
