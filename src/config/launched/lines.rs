@@ -1,27 +1,14 @@
 //! The words of the text that a shell runs.
 
+use super::options::has;
 use super::spelling::bare;
 
 /// The placeholder for a word that a shell makes, so that the text does not have it.
 pub(super) const UNKNOWN: &str = "$";
 
 /// Programs that print the variables of an environment after these words.
-const ENVIRONMENTS: &[&str] = &[
-    "brew",
-    "devbox",
-    "direnv",
-    "fnm",
-    "mise",
-    "nodenv",
-    "opam",
-    "pyenv",
-    "rbenv",
-    "rtx",
-    "ssh-agent",
-];
-const PRINTING: &[&str] = &[
-    "env", "export", "shellenv", "activate", "init", "hook-env", "-s",
-];
+const ENVIRONMENTS: &str = "brew devbox direnv fnm mise nodenv opam pyenv rbenv rtx ssh-agent";
+const PRINTING: &str = "env export shellenv activate init hook-env -s";
 
 /// The command line of a program that is not known.
 pub(super) fn unknown() -> Vec<String> {
@@ -60,11 +47,12 @@ pub(super) fn substituted(line: &str) -> Vec<String> {
 /// Whether a text only prints the variables of an environment, as a file that is sourced sets them.
 fn is_environment(text: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./=".contains(c);
-    let words = Vec::from_iter(text.split(' ').filter(|word| !word.is_empty()));
-    text.chars().all(is_plain)
-        && words.get(..2).is_some_and(|words| {
-            ENVIRONMENTS.contains(&bare(words[0]).as_str()) && PRINTING.contains(&words[1])
-        })
+    match Vec::from_iter(text.split_ascii_whitespace()).as_slice() {
+        [name, word, ..] if text.chars().all(is_plain) => {
+            has(ENVIRONMENTS, &bare(name)) && has(PRINTING, word)
+        }
+        _ => false,
+    }
 }
 
 /// The commands of a line, each as its words. On Windows, a backslash stands in paths.

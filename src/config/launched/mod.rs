@@ -214,7 +214,7 @@ impl Reader {
         for name in [&program_name(command).to_lowercase(), &name] {
             self.add(Kind::Plain, name, args, is_package);
             // As the same after `cd` into its directory.
-            if let Some(directory) = directories::of_path(command) {
+            if let Some(directory) = directories::find_in_path(command) {
                 let args = [args.to_vec(), vec![directory]].concat();
                 self.add(Kind::Plain, name, &args, is_package);
             }
@@ -242,7 +242,7 @@ impl Reader {
         let packages = runners::packages(&name, args).into_iter();
         // `npx tsx FILE`.
         let of_packages = packages.flat_map(|it| shells::inner(&it.name(), it.args));
-        let of_project = directories::of_project(&name, args);
+        let of_project = directories::place_project(&name, args);
         let inner = wrappers::inner(&name, args).into_iter();
         let mut alike = BTreeSet::new();
         for inner in inner.chain(elsewhere).chain(of_project).chain(of_packages) {

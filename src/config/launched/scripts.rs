@@ -71,11 +71,11 @@ pub(super) fn text(name: &str, args: &[String]) -> Option<Text> {
         }
         let is_option = word.starts_with(['-', '+']) || joins(name) && word.starts_with('/');
         let found = match name {
-            "cmd" => text_of_cmd(word).map(|rest| match rest {
+            "cmd" => find_text_of_cmd(word).map(|rest| match rest {
                 "" => Text::At(at + 1),
                 rest => Text::Joined(rest.to_owned(), at + 1),
             }),
-            "pwsh" | "powershell" if is_option => text_of_powershell(&word[1..], at),
+            "pwsh" | "powershell" if is_option => find_text_of_powershell(&word[1..], at),
             _ if word.starts_with('-') && !word.starts_with("--") && word.contains('c') => {
                 Some(Text::At(after_options(args, at, valued)))
             }
@@ -100,7 +100,7 @@ pub(super) fn text(name: &str, args: &[String]) -> Option<Text> {
 }
 
 /// What is after the first option of `cmd` after which its text begins, perhaps in the same word.
-fn text_of_cmd(word: &str) -> Option<&str> {
+fn find_text_of_cmd(word: &str) -> Option<&str> {
     let options = ["/c", "/C", "/k", "/K", "/r", "/R"].into_iter();
     let rests = options.filter_map(|option| Some(word.split_once(option)?.1));
     rests
@@ -108,7 +108,7 @@ fn text_of_cmd(word: &str) -> Option<&str> {
         .max_by_key(|rest| rest.len())
 }
 
-fn text_of_powershell(option: &str, at: usize) -> Option<Text> {
+fn find_text_of_powershell(option: &str, at: usize) -> Option<Text> {
     let option = &option.to_lowercase();
     let is_one = |of: &[&str]| !option.is_empty() && of.iter().any(|long| long.starts_with(option));
     if is_one(&["command", "commandwithargs"]) {

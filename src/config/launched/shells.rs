@@ -9,12 +9,12 @@ use super::spelling::{bare, is_made};
 /// The command lines that a shell or an interpreter starts: those in its text, or the file that it runs.
 pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     match text(name, args) {
-        Some(Text::At(at)) => of_text(name, &args[at..]),
+        Some(Text::At(at)) => read_text(name, &args[at..]),
         Some(Text::Joined(text, after)) => {
-            of_text(name, &[vec![text], args[after..].to_vec()].concat())
+            read_text(name, &[vec![text], args[after..].to_vec()].concat())
         }
         Some(Text::Unknown) => vec![unknown()],
-        None => script(name, args).map_or_else(Vec::new, |at| of_file(&args[at..])),
+        None => script(name, args).map_or_else(Vec::new, |at| read_file(&args[at..])),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn from(directory: &str, line: &[String]) -> Option<Vec<String>> {
 }
 
 /// The command lines in a shell's text, which the words after it may go into.
-fn of_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
+fn read_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
     let Some((text, others)) = words.split_first() else {
         return Vec::new();
     };
@@ -91,7 +91,7 @@ fn without_variables(text: &str) -> String {
 }
 
 /// The program that is the first of `words`, as it is started in its directory.
-fn of_file(words: &[String]) -> Vec<Vec<String>> {
+fn read_file(words: &[String]) -> Vec<Vec<String>> {
     let (directory, file) = directories::split(&words[0]);
     let is_of_system = ["/dev/", "/proc/"]
         .iter()

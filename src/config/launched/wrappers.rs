@@ -89,10 +89,10 @@ const LAUNCHERS: &str = "op doppler dotenv dotenvx mise rtx asdf direnv infisica
      micromamba bundle teller secretspec fnm nvm volta devbox pixi";
 
 /// Options before a command, or before the text of one.
-const STARTING: &[(&str, &[&str])] = &[
-    ("nix nix-shell", &["-c", "--command", "--run"]),
-    ("doppler", &["--command"]),
-    ("mise rtx", &["-c", "--command"]),
+const STARTING: &[(&str, &str)] = &[
+    ("nix nix-shell", "-c --command --run"),
+    ("doppler", "--command"),
+    ("mise rtx", "-c --command"),
 ];
 
 /// Programs that may start any if there is such a part among their words, and no known one.
@@ -120,7 +120,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
         return lines;
     }
     if has(LAUNCHERS, name) {
-        let directory = directories::given(args);
+        let directory = directories::find_given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
             return directories::within(args[at + 1..].to_vec(), directory);
         }
@@ -155,8 +155,7 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     }
     let mut lines = shells::inner(name, args);
     let mut known = WRAPPERS.iter();
-    let is_it = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|known| known == name);
-    if let Some(known) = known.find(is_it) {
+    if let Some(known) = known.find(|wrapper| has(wrapper.names, name)) {
         lines.extend(after(args, known));
         lines.extend(texts(args, known).flat_map(commands));
     }
@@ -180,18 +179,12 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
 /// The command lines after an option of [`STARTING`].
 fn started(name: &str, args: &[String]) -> Option<Vec<Vec<String>>> {
     let mut known = STARTING.iter();
-    let (_, options) = known.find(|(names, _)| names.split(' ').any(|it| it == name))?;
-    let own = args.iter().take_while(|arg| *arg != "--");
-    let mut parts = own.map(|arg| {
-        arg.split_once('=')
-            .map_or((arg.as_str(), None), |(option, text)| (option, Some(text)))
-    });
-    let at = parts
-        .clone()
-        .position(|(option, _)| options.contains(&option))?;
-    let rest = match parts.nth(at)? {
-        (_, Some(text)) => vec![text.to_owned()],
-        _ => args[at + 1..].to_vec(),
+    let (_, options) = known.find(|(names, _)| has(names, name))?;
+    let mut own = args.iter().take_while(|arg| *arg != "--");
+    let at = own.position(|arg| has(options, arg.split('=').next().unwrap_or(arg)))?;
+    let rest = match args[at].split_once('=') {
+        Some((_, text)) => vec![text.to_owned()],
+        None => args[at + 1..].to_vec(),
     };
     Some(match rest.first() {
         Some(text) if text.contains(char::is_whitespace) => commands(text),
@@ -214,7 +207,7 @@ fn after(args: &[String], wrapper: &Wrapper) -> Vec<Vec<String>> {
         let words = args[reading.at.min(args.len())..].iter();
         let words = words.skip_while(|word| is_variable(word) || *word == "-");
         let words = words.skip(wrapper.operands).cloned().collect();
-        directories::within(words, directories::among(&reading.options))
+        directories::within(words, directories::find_read(&reading.options))
     });
     lines.collect()
 }
