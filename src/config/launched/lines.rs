@@ -7,8 +7,8 @@ use super::spelling::bare;
 pub(super) const UNKNOWN: &str = "$";
 
 /// Programs that print the variables of an environment after these words.
-const ENVIRONMENTS: &str = "brew devbox direnv fnm mise nodenv opam pyenv rbenv rtx ssh-agent";
-const PRINTING: &str = "env export shellenv activate init hook-env -s";
+const ENVIRONMENTS: &str = "brew devbox direnv fnm mise nodenv opam pyenv rbenv rtx";
+const PRINTING: &str = "env export shellenv activate init hook-env";
 
 /// The command line of a program that is not known.
 pub(super) fn unknown() -> Vec<String> {
