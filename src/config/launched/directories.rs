@@ -148,14 +148,14 @@ fn is_relative(word: &str) -> bool {
     word.starts_with("./") || word.starts_with("../")
 }
 
-/// What a line starts in a directory.
+/// The part of a directory that a line starts.
 enum There {
     /// The file at this position, which an interpreter runs.
     File(usize),
     Other,
 }
 
-/// What of a directory a line starts.
+/// Finds the part of a directory that a line starts.
 fn started_there(words: &[String]) -> Option<There> {
     let is_of_package = |word: &String| OF_PACKAGES.contains(&word.as_str());
     let last_of_package = words.iter().rposition(is_of_package).unwrap_or_default();
