@@ -138,7 +138,7 @@ fn split_with(line: &str, has_escapes: bool, inner: &mut Vec<String>) -> Vec<Vec
     all
 }
 
-/// What is before the closing bracket.
+/// The text before the closing bracket.
 fn within(chars: &mut impl Iterator<Item = char>) -> String {
     let mut depth = 1;
     let is_within = |c: &char| {

@@ -288,7 +288,7 @@ impl Reader {
                     }
                 }
                 for inner in lines::substituted(text) {
-                    // What it writes may be the output of the whole.
+                    // Its output may be that of the whole.
                     if inner.replace("2>&1", "").contains(">&") {
                         self.found.insert(Program::any());
                     }

@@ -99,7 +99,7 @@ pub(super) fn text(name: &str, args: &[String]) -> Option<Text> {
     None
 }
 
-/// What is after the first option of `cmd` after which its text begins, perhaps in the same word.
+/// The text after the first option of `cmd` after which its text begins, perhaps in the same word.
 fn find_text_of_cmd(word: &str) -> Option<&str> {
     let options = ["/c", "/C", "/k", "/K", "/r", "/R"].into_iter();
     let rests = options.filter_map(|option| Some(word.split_once(option)?.1));

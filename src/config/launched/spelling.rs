@@ -88,7 +88,7 @@ pub(super) fn versionless(arg: &str) -> &str {
     before_at(arg.split("==").next().unwrap_or(arg))
 }
 
-/// What is before `@`, if that is not its first letter.
+/// The part before `@`, if that is not its first letter.
 fn before_at(word: &str) -> &str {
     let mut marks = word.char_indices().skip(1).filter(|(_, c)| *c == '@');
     marks.next().map_or(word, |(at, _)| &word[..at])
