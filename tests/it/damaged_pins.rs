@@ -525,6 +525,38 @@ fn what_was_rejected_is_rejected_under_a_name_that_was_another_programs() {
 
 #[cfg(unix)]
 #[test]
+fn what_was_rejected_is_rejected_under_a_name_that_became_its_programs_in_two_steps() {
+    let setup = rejected("report");
+    let list = Server::new().tool("read", [echo()]).tool("list", [echo()]);
+    let setup = setup.server("memo", list);
+    let mut client = refreshed(&setup);
+    works(&mut client, "memo__read");
+    client.finish();
+    let last = entry_of(&setup, "web");
+    // One that starts both of them.
+    let mut both = entry_of(&setup, "memo");
+    let text = |entry: &Value| {
+        let args = entry["args"].as_array().into_iter().flatten();
+        let words = [&entry["command"]].into_iter().chain(args);
+        let words: Vec<_> = words
+            .map(|word| format!("'{}'", word.as_str().unwrap()))
+            .collect();
+        words.join(" ")
+    };
+    let text = format!("{}; {}", text(&both), text(&last));
+    both["command"] = json!("sh");
+    both["args"] = json!(["-c", text]);
+    let setup = setup.entry("memo", &both.to_string());
+    refreshed(&setup).finish();
+    let setup = setup.entry("memo", &last.to_string());
+    let mut client = refreshed(&setup);
+    is_held(&mut client, "memo__read");
+    works(&mut client, "memo__list");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
 fn a_program_in_a_directory_is_the_same_by_its_path_and_after_cd() {
     for directory in ["bin", "lib"] {
         let setup = rejected("report");

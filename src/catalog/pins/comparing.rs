@@ -7,7 +7,7 @@ use super::change::{Listed, Pending, differences};
 use super::deciding::kept;
 use super::record::{Record, Rejections, in_force};
 use super::store::Store;
-use crate::config::{Trust, any_program};
+use crate::config::Trust;
 use crate::tool::ServerName;
 
 /// A comparison of a server's list with its record.
@@ -125,15 +125,11 @@ fn first_sight(
     Ok(inherited(others))
 }
 
-/// Whether a server that could run one of `before` now runs another program, or one that is not known.
+/// Whether a server may run a program now that is not one of `before`.
 fn is_other(before: &str, now: &str) -> bool {
-    let set = |programs: &'_ str| BTreeSet::from_iter(programs.split(' ').map(str::to_owned));
-    let (before, now): (BTreeSet<String>, BTreeSet<String>) = (set(before), set(now));
-    let any = any_program();
-    let is_new_any = now.contains(&any) && !before.contains(&any);
-    let mut both = before.intersection(&now).filter(|it| **it != any);
+    let before = BTreeSet::from_iter(before.split(' '));
     // Older versions did not record it.
-    !before.contains("") && (is_new_any || both.next().is_none() && !now.contains(&any))
+    !before.contains("") && now.split(' ').any(|program| !before.contains(program))
 }
 
 /// The rejections under the other names of a program, as far as they can be read, and the error of the rest.

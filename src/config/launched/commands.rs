@@ -1,26 +1,23 @@
 //! The commands of a shell's text that may start a server, in their directories.
 
-use super::directories;
 use super::lines::{UNKNOWN, is_variable, split, unknown};
-use super::spelling::is_made;
+use super::options::has;
+use super::spelling::{bare, is_made};
+use super::{MOST, directories};
 
 /// The words that may stand before a command.
-const KEYWORDS: &[&str] = &[
-    "!", "if", "then", "else", "elif", "do", "while", "until", "coproc", "@",
-];
+const KEYWORDS: &str = "! if then else elif do while until coproc @";
 
 /// Commands that start no server.
-const ASIDE: &[&str] = &[
-    ":", "[", "cat", "cd", "echo", "exit", "export", "false", "kill", "mkdir", "popd", "printf",
-    "pushd", "pwd", "read", "rm", "set", "shopt", "sleep", "tee", "test", "touch", "true",
-    "ulimit", "umask", "unset", "wait",
-];
+const ASIDE: &str = ": [ cat cd echo exit export false kill mkdir popd printf pushd pwd read rm set shopt sleep tee test touch true ulimit \
+     umask unset wait";
+
+/// Programs with work that comes before a server.
+const PREPARERS: &str = "asdf brew bun bundle cargo deno docker fnm git go make mise npm nvm pip pip3 pnpm podman poetry uv volta yarn";
 
 /// The work of commands that come before a server: `npm install`, `git pull`.
-const PREPARING: &[&str] = &[
-    "install", "i", "ci", "add", "sync", "pull", "fetch", "checkout", "build", "update", "upgrade",
-    "use", "activate", "login",
-];
+const PREPARING: &str =
+    "install i ci add sync pull fetch checkout build update upgrade use activate login";
 
 /// The number of changes of directory that are followed; a line with more may start any program.
 const MOST_CHANGES: usize = 16;
@@ -30,13 +27,18 @@ const LONGEST: usize = 8 * 1024;
 
 /// The commands of a text, each as its words: without variables before them, redirections and what only prepares.
 pub(super) fn commands(text: &str) -> Vec<Vec<String>> {
+    read(text, text.contains('\\'))
+}
+
+/// Those of a text in which a backslash may stand before a letter as it is, or always stands in paths.
+pub(super) fn read(text: &str, may_escape: bool) -> Vec<Vec<String>> {
     if text.len() > LONGEST {
         return vec![unknown()];
     }
     let is_certain = is_in_force(text);
-    let mut all = placed(split(text, true), is_certain);
-    if text.contains('\\') {
-        all.extend(placed(split(text, false), is_certain));
+    let mut all = placed(split(text, false), is_certain);
+    if may_escape {
+        all.extend(placed(split(text, true), is_certain));
     }
     all
 }
@@ -55,7 +57,7 @@ fn is_in_force(text: &str) -> bool {
 
 /// The commands among `all` that may start a server, in each directory that may be in force.
 pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>> {
-    let is_before = |word: &String| is_variable(word) || KEYWORDS.contains(&word.as_str());
+    let is_before = |word: &String| is_variable(word) || has(KEYWORDS, word);
     let of_trap = |words: Vec<String>| match words.as_slice() {
         [name, text, ..] if name == "trap" => split(text, true),
         _ => vec![words],
@@ -68,8 +70,12 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     let is_certain = is_certain && count <= 1;
     // All that may be in force, the latest one last.
     let mut directories: Vec<String> = Vec::new();
-    let mut found = Vec::new();
-    let last = all.len().saturating_sub(1);
+    let (mut found, mut length) = (Vec::new(), 0);
+    let is_aside = |words: &Vec<String>| {
+        let is_empty = || words[1..].iter().all(String::is_empty);
+        has(ASIDE, &words[0]) || words[0] == "eval" && is_empty()
+    };
+    let last = all.iter().rposition(|words| !is_aside(words));
     for (at, mut words) in all.into_iter().enumerate() {
         match words[0].as_str() {
             "cd" | "pushd" => {
@@ -86,31 +92,32 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             "trap" => words = unknown(),
             "source" | "." => match sourced(&words) {
                 // Others only set variables for the commands after them.
-                Some(line) if at == last || line[0] == UNKNOWN => words = line,
+                Some(line) if Some(at) == last || line[0] == UNKNOWN => words = line,
                 _ => continue,
             },
-            name if ASIDE.contains(&name) => continue,
+            _ if is_aside(&words) => continue,
             _ => {}
         }
+        let is_read = directories.is_empty() || length < MOST;
         let within = |directory| directories::within(words.clone(), Some(directory));
         let latest = directories.iter().rev().map(String::as_str);
-        let mut forms: Vec<_> = latest.flat_map(within).collect();
-        if !is_certain || directories.is_empty() {
+        let mut forms: Vec<_> = latest.filter(|_| is_read).flat_map(within).collect();
+        if !is_certain || directories.is_empty() || !is_read {
             forms.push(words);
         }
-        if count > MOST_CHANGES {
-            forms.push(unknown());
-        }
+        length += forms.len();
         found.push(forms);
     }
+    let is_over = count > MOST_CHANGES || length > MOST && !directories.is_empty();
     let last = found.pop();
-    let is_preparing = |words: &[String]| {
-        words
-            .get(1)
-            .is_some_and(|word| PREPARING.contains(&word.as_str()))
+    let is_preparing = |words: &[String]| match words {
+        [name, work, ..] => has(PREPARERS, &bare(name)) && has(PREPARING, work),
+        _ => false,
     };
     found.retain(|forms| !is_preparing(&forms[0]));
-    found.into_iter().chain(last).flatten().collect()
+    let rest = is_over.then(unknown);
+    let forms = found.into_iter().chain(last).flatten();
+    forms.chain(rest).collect()
 }
 
 /// The words of `. FILE`, as the command line of that file; a file whose name is made may start anything.

@@ -3,14 +3,12 @@
 use std::env;
 
 use super::lines::unknown;
+use super::options::has;
 use super::scripts::script;
 use super::spelling::{bare, is_made};
 
 /// Programs that run what a directory has.
-const OF_PROJECTS: &[&str] = &[
-    "npm", "pnpm", "yarn", "bun", "deno", "make", "just", "cargo", "go", "uv", "rake", "gradle",
-    "mvn",
-];
+const OF_PROJECTS: &str = "npm pnpm yarn bun deno make just cargo go uv rake gradle mvn";
 
 /// Their words that start a package instead.
 const OF_PACKAGES: &[&str] = &["exec", "x", "dlx", "tool"];
@@ -24,18 +22,22 @@ const OF_WRAPPERS: &[&str] = &["-D", "--cd", "--wd", "--working-directory"];
 /// `words` with the directory as the last one, if they start what is there; and as they are, where it is not certain which directory it is,
 /// or it is one in which a program is found without it.
 pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<String>> {
-    let found = directory.and_then(|directory| Some((directory, found_there(&words)?)));
-    let Some((directory, found)) = found else {
+    let started = directory.and_then(|directory| Some((directory, started_there(&words)?)));
+    let Some((directory, started)) = started else {
         return vec![words];
     };
     let mut place = joined(None, directory);
     let (mut there, mut all) = (words.clone(), Vec::new());
     let by_name = is_relative(&words[0]);
-    let program = if by_name { Some(0) } else { found };
+    let program = match started {
+        _ if by_name => Some(0),
+        There::File(at) => Some(at),
+        There::Other => None,
+    };
     if let Some(at) = program
         && let (Some(before), name) = split(&words[at])
     {
-        // As older versions had it.
+        // Records that were made before the directories of such files were read have it so.
         if !by_name {
             all.push([there.clone(), vec![place.clone()]].concat());
         }
@@ -60,7 +62,7 @@ pub(super) fn within(words: Vec<String>, directory: Option<&str>) -> Vec<Vec<Str
 
 /// The directory of a path, and the file in it.
 pub(super) fn split(path: &str) -> (Option<&str>, &str) {
-    let is_windows = path.get(1..3) == Some(r":\");
+    let is_windows = path.get(1..3) == Some(r":\") || path.starts_with('%') && path.contains('\\');
     let parts = match is_windows {
         true => path.rsplit_once('\\'),
         false => path.rsplit_once('/'),
@@ -95,7 +97,7 @@ pub(super) fn joined(before: Option<&str>, directory: &str) -> String {
 }
 
 /// The directory that the options of a program give.
-pub(super) fn given(args: &[String]) -> Option<&str> {
+pub(super) fn find_given(args: &[String]) -> Option<&str> {
     let at = args.iter().position(|arg| OPTIONS.contains(&arg.as_str()));
     let joined = args.iter().find_map(|arg| {
         let (option, value) = arg.split_once('=')?;
@@ -106,7 +108,7 @@ pub(super) fn given(args: &[String]) -> Option<&str> {
 }
 
 /// The directory among options that were read.
-pub(super) fn among<'a>(options: &[(&'a str, Option<&'a str>)]) -> Option<&'a str> {
+pub(super) fn find_read<'a>(options: &[(&'a str, Option<&'a str>)]) -> Option<&'a str> {
     let of = |(option, value): &(&str, Option<&'a str>)| {
         value.filter(|_| OPTIONS.contains(option) || OF_WRAPPERS.contains(option))
     };
@@ -114,8 +116,8 @@ pub(super) fn among<'a>(options: &[(&'a str, Option<&'a str>)]) -> Option<&'a st
 }
 
 /// The command lines of a program that runs what a directory has, as they are after `cd` into the one that its options give.
-pub(super) fn of_project(name: &str, args: &[String]) -> Vec<Vec<String>> {
-    let Some(directory) = given(args).filter(|_| OF_PROJECTS.contains(&name)) else {
+pub(super) fn place_project(name: &str, args: &[String]) -> Vec<Vec<String>> {
+    let Some(directory) = find_given(args).filter(|_| has(OF_PROJECTS, name)) else {
         return Vec::new();
     };
     let mut is_value = false;
@@ -133,7 +135,7 @@ pub(super) fn of_project(name: &str, args: &[String]) -> Vec<Vec<String>> {
 }
 
 /// The directory in the path of a program, as [`within`] has it.
-pub(super) fn of_path(command: &str) -> Option<String> {
+pub(super) fn find_in_path(command: &str) -> Option<String> {
     let (directory, _) = command.rsplit_once('/')?;
     let directory = match directory {
         "" => "/".to_owned(),
@@ -146,11 +148,18 @@ fn is_relative(word: &str) -> bool {
     word.starts_with("./") || word.starts_with("../")
 }
 
-/// Whether a line starts what a directory has, and the position of the file if it is a file for an interpreter.
-fn found_there(words: &[String]) -> Option<Option<usize>> {
+/// The part of a directory that a line starts.
+enum There {
+    /// The file at this position, which an interpreter runs.
+    File(usize),
+    Other,
+}
+
+/// Finds the part of a directory that a line starts.
+fn started_there(words: &[String]) -> Option<There> {
     let is_of_package = |word: &String| OF_PACKAGES.contains(&word.as_str());
     let last_of_package = words.iter().rposition(is_of_package).unwrap_or_default();
-    let mut is_found = false;
+    let mut is_there = false;
     for (at, word) in words.iter().enumerate() {
         let name = bare(word);
         let rest = &words[at + 1..];
@@ -159,15 +168,15 @@ fn found_there(words: &[String]) -> Option<Option<usize>> {
             !words[file].starts_with(['/', '~', '-', '$']) && !words[file].contains(":\\")
         };
         if let Some(file) = file.filter(|file| is_file(*file)) {
-            return Some(Some(file));
+            return Some(There::File(file));
         }
-        is_found |= is_relative(word)
-            || OF_PROJECTS.contains(&name.as_str()) && last_of_package <= at
+        is_there |= is_relative(word)
+            || has(OF_PROJECTS, &name) && last_of_package <= at
             || name == "python"
                 && rest
                     .iter()
                     .take_while(|it| it.starts_with('-'))
                     .any(|it| it == "-m");
     }
-    is_found.then_some(None)
+    is_there.then_some(There::Other)
 }

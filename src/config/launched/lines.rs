@@ -1,7 +1,14 @@
 //! The words of the text that a shell runs.
 
+use super::options::has;
+use super::spelling::bare;
+
 /// The placeholder for a word that a shell makes, so that the text does not have it.
 pub(super) const UNKNOWN: &str = "$";
+
+/// Programs that print the variables of an environment after these words.
+const ENVIRONMENTS: &str = "brew devbox direnv fnm mise nodenv opam pyenv rbenv rtx";
+const PRINTING: &str = "env export shellenv activate init hook-env";
 
 /// The command line of a program that is not known.
 pub(super) fn unknown() -> Vec<String> {
@@ -30,8 +37,35 @@ pub(super) fn words(line: &str) -> impl Iterator<Item = String> {
     split(line, false).into_iter().flatten()
 }
 
+/// The texts of `$(…)` and the like in a line, of which a shell takes the output.
+pub(super) fn substituted(line: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    split_with(line, true, &mut all);
+    all
+}
+
+/// Whether a text only prints the variables of an environment, as a file that is sourced sets them.
+fn is_environment(text: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || " -_./=".contains(c);
+    match Vec::from_iter(text.split_ascii_whitespace()).as_slice() {
+        [name, word, ..] if text.chars().all(is_plain) => {
+            has(ENVIRONMENTS, &bare(name)) && has(PRINTING, word)
+        }
+        _ => false,
+    }
+}
+
 /// The commands of a line, each as its words. On Windows, a backslash stands in paths.
 pub(super) fn split(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
+    split_with(line, has_escapes, &mut Vec::new())
+}
+
+fn split_with(line: &str, has_escapes: bool, inner: &mut Vec<String>) -> Vec<Vec<String>> {
+    let mut output = |text: String| {
+        let is_known = is_environment(&text);
+        inner.push(text);
+        if is_known { "" } else { UNKNOWN }
+    };
     let mut all = vec![Vec::new()];
     let (mut word, mut quote): (Option<String>, _) = (None, None);
     // The word after `>` is a file.
@@ -57,12 +91,12 @@ pub(super) fn split(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
             }
             // The output of a command is not known.
             (None | Some('"'), '`') => {
-                word.get_or_insert_default().push_str(UNKNOWN);
-                while chars.next().is_some_and(|c| c != '`') {}
+                let text = chars.by_ref().take_while(|c| *c != '`').collect();
+                word.get_or_insert_default().push_str(output(text));
             }
             (None | Some('"'), '$') if chars.next_if_eq(&'(').is_some() => {
-                word.get_or_insert_default().push_str(UNKNOWN);
-                pass(&mut chars);
+                let text = within(&mut chars);
+                word.get_or_insert_default().push_str(output(text));
             }
             (None, '$') if chars.peek().is_some_and(|c| "'\"".contains(*c)) => {}
             (Some(_), c) => word.get_or_insert_default().push(c),
@@ -71,8 +105,8 @@ pub(super) fn split(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
                 word.get_or_insert_default();
             }
             (None, '<') if chars.next_if_eq(&'(').is_some() => {
-                word.get_or_insert_default().push_str(UNKNOWN);
-                pass(&mut chars);
+                let text = within(&mut chars);
+                word.get_or_insert_default().push_str(output(text));
             }
             (None, '>' | '<') => {
                 word = word.filter(|word| word.parse::<u8>().is_err());
@@ -104,14 +138,14 @@ pub(super) fn split(line: &str, has_escapes: bool) -> Vec<Vec<String>> {
     all
 }
 
-/// Passes what is before the closing bracket.
-fn pass(chars: &mut impl Iterator<Item = char>) {
+/// The text before the closing bracket.
+fn within(chars: &mut impl Iterator<Item = char>) -> String {
     let mut depth = 1;
-    while depth > 0
-        && let Some(c) = chars.next()
-    {
-        depth += i32::from(c == '(') - i32::from(c == ')');
-    }
+    let is_within = |c: &char| {
+        depth += i32::from(*c == '(') - i32::from(*c == ')');
+        depth > 0
+    };
+    chars.take_while(is_within).collect()
 }
 
 /// Whether a word gives a variable its value.

@@ -205,7 +205,7 @@ impl Reader {
             return;
         }
         self.seen.insert(line.to_vec());
-        let file = command.rsplit('/').next().unwrap_or(command);
+        let (_, file) = directories::split(command);
         if is_made(file) || is_glob(file) {
             self.found.insert(Program::any());
         }
@@ -214,7 +214,7 @@ impl Reader {
         for name in [&program_name(command).to_lowercase(), &name] {
             self.add(Kind::Plain, name, args, is_package);
             // As the same after `cd` into its directory.
-            if let Some(directory) = directories::of_path(command) {
+            if let Some(directory) = directories::find_in_path(command) {
                 let args = [args.to_vec(), vec![directory]].concat();
                 self.add(Kind::Plain, name, &args, is_package);
             }
@@ -242,11 +242,15 @@ impl Reader {
         let packages = runners::packages(&name, args).into_iter();
         // `npx tsx FILE`.
         let of_packages = packages.flat_map(|it| shells::inner(&it.name(), it.args));
-        let of_project = directories::of_project(&name, args);
+        let of_project = directories::place_project(&name, args);
         let inner = wrappers::inner(&name, args).into_iter();
+        let mut alike = BTreeSet::new();
         for inner in inner.chain(elsewhere).chain(of_project).chain(of_packages) {
             if self.length > LONGEST_WHOLE {
                 return;
+            }
+            if !alike.insert(inner.clone()) {
+                continue;
             }
             if scripts::reads_commands(&inner) {
                 self.found.insert(Program::any());
@@ -282,6 +286,13 @@ impl Reader {
                     if !line.iter().any(|word| lines::is_given(word)) {
                         self.search(&line, depth + 1);
                     }
+                }
+                for inner in lines::substituted(text) {
+                    // Its output may be that of the whole.
+                    if inner.replace("2>&1", "").contains(">&") {
+                        self.found.insert(Program::any());
+                    }
+                    self.search(&[inner], depth + 1);
                 }
             }
         }

@@ -39,7 +39,7 @@ enum Value<'a> {
 const MOST: usize = 200;
 const MOST_WAYS: usize = 32;
 
-fn has(list: &str, option: &str) -> bool {
+pub(super) fn has(list: &str, option: &str) -> bool {
     list.split(' ').any(|known| known == option)
 }
 

@@ -1,9 +1,9 @@
 //! The packages and images that runners start: `npx`, `uvx`, `docker run` and others.
 
-use super::Kind;
 use super::lines::UNKNOWN;
-use super::options::{Options, Reading};
+use super::options::{Options, Reading, has};
 use super::spelling::{bare, names};
+use super::{Kind, directories};
 use crate::config::runner::without_cmd;
 
 /// A package or image that a runner starts.
@@ -38,6 +38,9 @@ const RUNNERS: &[(&str, Kind, &[Start])] = &[
     ),
 ];
 
+/// The endings of files that Node runs, and others in its place.
+const SCRIPTS: &str = "js mjs cjs jsx ts mts cts tsx";
+
 /// Flags of containers that change what a server can do.
 const LIMITING: &[&str] = &["--privileged", "--read-only"];
 
@@ -51,11 +54,13 @@ const NPM: Options = Options {
 const PYPI: Options = Options {
     flags: "-q --quiet --no-progress --isolated --refresh --offline -U --upgrade --reinstall -n --no-cache -v --verbose --native-tls \
             --system-certs --no-config --no-env-file --managed-python --no-managed-python --no-python-downloads --no-build \
-            --no-binary --no-index --no-sources --fetch-missing-python",
+            --no-binary --no-index --no-sources --fetch-missing-python --frozen --locked --dev --no-dev --no-project --no-sync \
+            --all-extras --all-groups --exact --active --script",
     valued: "-p --python -w --with -i --index --index-url --prerelease --default-index --extra-index-url --index-strategy -f \
              --find-links --with-editable --with-requirements -c --constraints -b --build-constraints --overrides --resolution \
              --exclude-newer --refresh-package --cache-dir --config-file --env-file --directory --project --pip-args \
-             --allow-insecure-host --color --upgrade-package --reinstall-package --keyring-provider --link-mode",
+             --allow-insecure-host --color --upgrade-package --reinstall-package --keyring-provider --link-mode \
+             --extra --group --package",
     named: "--from --spec",
 };
 
@@ -82,8 +87,7 @@ impl Package<'_> {
     fn weighty_options(&self) -> Vec<(&str, Option<&str>)> {
         let known = options_of(self.kind);
         let is_it = |(option, _): &&(&str, Option<&str>)| {
-            !known.named.split(' ').any(|named| named == *option)
-                && (LIMITING.contains(option) || !known.is_flag(option))
+            !has(known.named, option) && (LIMITING.contains(option) || !known.is_flag(option))
         };
         let mut options: Vec<_> = self.options.iter().filter(is_it).copied().collect();
         options.sort_unstable();
@@ -111,8 +115,7 @@ fn options_of(kind: Kind) -> &'static Options {
 
 /// Whether a program is one of the runners.
 pub(super) fn is_runner(name: &str) -> bool {
-    let mut names = RUNNERS.iter().flat_map(|(names, ..)| names.split(' '));
-    name == "deno" || names.any(|known| known == name)
+    name == "deno" || RUNNERS.iter().any(|(names, ..)| has(names, name))
 }
 
 /// The package that a command line certainly starts: all options of its runner are known.
@@ -192,8 +195,7 @@ pub(super) fn packages<'a>(name: &str, args: &'a [String]) -> Vec<Package<'a>> {
 fn readings<'a>(name: &str, args: &'a [String]) -> Vec<(Kind, Reading<'a>)> {
     let mut all = Vec::new();
     let mut runners = RUNNERS.iter();
-    let Some((_, kind, starts)) = runners.find(|(names, ..)| names.split(' ').any(|it| it == name))
-    else {
+    let Some((_, kind, starts)) = runners.find(|(names, ..)| has(names, name)) else {
         return all;
     };
     let options = options_of(*kind);
@@ -233,6 +235,22 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
             all.push([vec![(*program).to_owned()], after.to_vec()].concat());
         }
     }
+    if name == "uv" {
+        all.extend(run_by_uv(args));
+    }
+    let is_script = |word: &String| {
+        word.rsplit_once('.')
+            .is_some_and(|(_, ending)| has(SCRIPTS, ending))
+    };
+    if let Some(at) = args.iter().position(is_script)
+        && ["bun", "deno"].contains(&name)
+        && !args[..at]
+            .iter()
+            .any(|word| word == "x" || word.starts_with("npm:"))
+    {
+        let line = [vec!["node".to_owned()], args[at..].to_vec()].concat();
+        all.extend(directories::within(line, directories::find_given(args)));
+    }
     let is_there = match (name, args.first().map(String::as_str)) {
         ("pnpm" | "yarn", Some("exec")) | ("bun", Some("run")) => Some(1),
         ("bun", Some(word)) if !word.starts_with('-') && word != "x" => Some(0),
@@ -249,6 +267,27 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
     };
     if let Some(runner) = runner {
         all.push([vec![runner.to_owned()], args[1..].to_vec()].concat());
+    }
+    all
+}
+
+/// The command lines of `uv run`: a program, or a file of Python.
+fn run_by_uv(args: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for before in PYPI.readings(args) {
+        let words = args.get(before.at..).and_then(<[String]>::split_first);
+        let Some((_, rest)) = words.filter(|(word, _)| *word == "run") else {
+            continue;
+        };
+        for after in PYPI.readings(rest) {
+            let words = &rest[after.at.min(rest.len())..];
+            let is_file = words.first().is_some_and(|word| word.ends_with(".py"));
+            let python = is_file.then(|| "python".to_owned()).into_iter();
+            let line = python.chain(words.iter().cloned()).collect();
+            let directory = directories::find_read(&before.options);
+            let directory = directory.or_else(|| directories::find_read(&after.options));
+            all.extend(directories::within(line, directory));
+        }
     }
     all
 }

@@ -1,5 +1,6 @@
 //! The options of shells and interpreters: where the text or the file is that they run.
 
+use super::options::has;
 use super::spelling::bare;
 
 /// Shells, with the options that have a value.
@@ -43,10 +44,6 @@ pub(super) enum Text {
     Unknown,
 }
 
-fn has(list: &str, word: &str) -> bool {
-    list.split(' ').any(|known| known == word)
-}
-
 pub(super) fn is_shell(name: &str) -> bool {
     SHELLS.iter().any(|(names, _)| has(names, name))
 }
@@ -72,14 +69,13 @@ pub(super) fn text(name: &str, args: &[String]) -> Option<Text> {
         if at == MOST_OPTIONS {
             return Some(Text::Unknown);
         }
-        let lower = word.to_lowercase();
         let is_option = word.starts_with(['-', '+']) || joins(name) && word.starts_with('/');
         let found = match name {
-            "cmd" => of_cmd(&lower).map(|end| match &word[end..] {
+            "cmd" => find_text_of_cmd(word).map(|rest| match rest {
                 "" => Text::At(at + 1),
                 rest => Text::Joined(rest.to_owned(), at + 1),
             }),
-            "pwsh" | "powershell" if is_option => of_powershell(&lower[1..], at),
+            "pwsh" | "powershell" if is_option => find_text_of_powershell(&word[1..], at),
             _ if word.starts_with('-') && !word.starts_with("--") && word.contains('c') => {
                 Some(Text::At(after_options(args, at, valued)))
             }
@@ -103,15 +99,17 @@ pub(super) fn text(name: &str, args: &[String]) -> Option<Text> {
     None
 }
 
-/// The end of an option of `cmd` after which its text begins, perhaps in the same word.
-fn of_cmd(word: &str) -> Option<usize> {
-    let options = word.starts_with('/').then_some(word)?;
-    let ends = ["/c", "/k", "/r"].into_iter();
-    let ends = ends.filter_map(|option| options.find(option).map(|at| at + option.len()));
-    ends.min()
+/// The text after the first option of `cmd` after which its text begins, perhaps in the same word.
+fn find_text_of_cmd(word: &str) -> Option<&str> {
+    let options = ["/c", "/C", "/k", "/K", "/r", "/R"].into_iter();
+    let rests = options.filter_map(|option| Some(word.split_once(option)?.1));
+    rests
+        .filter(|_| word.starts_with('/'))
+        .max_by_key(|rest| rest.len())
 }
 
-fn of_powershell(option: &str, at: usize) -> Option<Text> {
+fn find_text_of_powershell(option: &str, at: usize) -> Option<Text> {
+    let option = &option.to_lowercase();
     let is_one = |of: &[&str]| !option.is_empty() && of.iter().any(|long| long.starts_with(option));
     if is_one(&["command", "commandwithargs"]) {
         return Some(Text::At(at + 1));

@@ -1,6 +1,6 @@
 //! The command lines in the texts of shells, and the files that shells and interpreters run.
 
-use super::commands::{commands, placed};
+use super::commands::{commands, placed, read};
 use super::directories;
 use super::lines::unknown;
 use super::scripts::{Text, is_shell, joins, script, text, text_at};
@@ -9,12 +9,12 @@ use super::spelling::{bare, is_made};
 /// The command lines that a shell or an interpreter starts: those in its text, or the file that it runs.
 pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     match text(name, args) {
-        Some(Text::At(at)) => of_text(name, &args[at..]),
+        Some(Text::At(at)) => read_text(name, &args[at..]),
         Some(Text::Joined(text, after)) => {
-            of_text(name, &[vec![text], args[after..].to_vec()].concat())
+            read_text(name, &[vec![text], args[after..].to_vec()].concat())
         }
         Some(Text::Unknown) => vec![unknown()],
-        None => script(name, args).map_or_else(Vec::new, |at| of_file(&args[at..])),
+        None => script(name, args).map_or_else(Vec::new, |at| read_file(&args[at..])),
     }
 }
 
@@ -32,7 +32,7 @@ pub(super) fn from(directory: &str, line: &[String]) -> Option<Vec<String>> {
 }
 
 /// The command lines in a shell's text, which the words after it may go into.
-fn of_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
+fn read_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
     let Some((text, others)) = words.split_first() else {
         return Vec::new();
     };
@@ -42,9 +42,12 @@ fn of_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
         let is_certain = !words.iter().any(|word| word.contains(['(', '|']));
         return placed(parts.map(<[String]>::to_vec).collect(), is_certain);
     }
-    let all = commands(text);
+    let all = match joins(name) {
+        true => read(&without_variables(text), false),
+        false => commands(text),
+    };
     let mut names = text.split(|c: char| !c.is_ascii_alphanumeric());
-    let is_set = others.len() < 2 || names.any(|name| name == "set");
+    let is_set = others.len() < 2 || names.any(|name| ["set", "shift"].contains(&name));
     let lines = all.into_iter().flat_map(|mut words| {
         // Those that stand for one of the others.
         for word in &mut words {
@@ -69,8 +72,26 @@ fn of_text(name: &str, words: &[String]) -> Vec<Vec<String>> {
     lines.collect()
 }
 
+/// A text without the parts that only set a variable in PowerShell: `$env:NAME = "x";`.
+fn without_variables(text: &str) -> String {
+    let is_whole = |part: &str| {
+        ['"', '\'']
+            .iter()
+            .all(|mark| part.matches(*mark).count() % 2 == 0)
+    };
+    let is_variable = |part: &str| {
+        let start = part.trim_start().get(..5);
+        start.is_some_and(|start| start.eq_ignore_ascii_case("$env:"))
+            && part.contains('=')
+            && is_whole(part)
+            && !part.contains(['(', '|', '&', '`', '\n', '{'])
+    };
+    let parts = text.split_inclusive(';');
+    parts.filter(|part| !is_variable(part)).collect()
+}
+
 /// The program that is the first of `words`, as it is started in its directory.
-fn of_file(words: &[String]) -> Vec<Vec<String>> {
+fn read_file(words: &[String]) -> Vec<Vec<String>> {
     let (directory, file) = directories::split(&words[0]);
     let is_of_system = ["/dev/", "/proc/"]
         .iter()

@@ -78,19 +78,20 @@ fn unversioned(kind: Kind, word: &str) -> String {
                 .strip_prefix("docker.io/")
                 .unwrap_or(&word[..end])
         }
-        _ => match word.char_indices().skip(1).find(|(_, c)| *c == '@') {
-            Some((at, _)) => &word[..at],
-            None => word,
-        },
+        _ => before_at(word),
     };
     name.to_owned()
 }
 
 /// A package without its version: `@scope/name@1.2`, `name==1.2`.
 pub(super) fn versionless(arg: &str) -> &str {
-    let arg = arg.split("==").next().unwrap_or(arg);
-    let end = arg.get(1..).and_then(|rest| rest.find('@'));
-    end.map_or(arg, |at| &arg[..=at])
+    before_at(arg.split("==").next().unwrap_or(arg))
+}
+
+/// The part before `@`, if that is not its first letter.
+fn before_at(word: &str) -> &str {
+    let mut marks = word.char_indices().skip(1).filter(|(_, c)| *c == '@');
+    marks.next().map_or(word, |(at, _)| &word[..at])
 }
 
 /// The address of a URL, without its query: as it is written, and as programs understand it.

@@ -3,10 +3,11 @@
 use super::commands::commands;
 use super::directories;
 use super::lines::{is_variable, unknown, words};
-use super::options::Options;
+use super::options::{Options, has};
 use super::runners::{called, is_runner};
 use super::scripts::{is_shell, text_at};
 use super::shells;
+use super::spelling::bare;
 
 /// A program that starts the command among its arguments.
 struct Wrapper {
@@ -21,166 +22,81 @@ struct Wrapper {
     texts: &'static str,
 }
 
-const fn wrapper(
-    names: &'static str,
-    flags: &'static str,
-    valued: &'static str,
-    operands: usize,
-    texts: &'static str,
-) -> Wrapper {
+/// One without options.
+const fn wrapper(names: &'static str) -> Wrapper {
     Wrapper {
         names,
-        flags,
-        valued,
-        operands,
-        texts,
+        flags: "",
+        valued: "",
+        operands: 0,
+        texts: "",
+    }
+}
+
+impl Wrapper {
+    const fn options(self, flags: &'static str, valued: &'static str) -> Self {
+        Self {
+            flags,
+            valued,
+            ..self
+        }
+    }
+
+    const fn operands(self, operands: usize) -> Self {
+        Self { operands, ..self }
+    }
+
+    const fn texts(self, texts: &'static str) -> Self {
+        Self { texts, ..self }
     }
 }
 
 const WRAPPERS: &[Wrapper] = &[
-    wrapper(
-        "env",
-        "-i --ignore-environment -0 --null -v --debug -S",
-        "-u --unset -C --chdir -P -a --argv0",
-        0,
-        "",
-    ),
-    wrapper(
-        "timeout gtimeout",
-        "-v --verbose -f --foreground -p --preserve-status",
-        "-k --kill-after -s --signal",
-        1,
-        "",
-    ),
-    wrapper("nice", "", "-n --adjustment", 0, ""),
-    wrapper("ionice", "-t --ignore", "-c --class -n --classdata", 0, ""),
-    wrapper("stdbuf", "", "-i --input -o --output -e --error", 0, ""),
-    wrapper(
-        "time",
-        "-a --append -l -p --portability -q --quiet -v --verbose",
-        "-f --format -o --output",
-        0,
-        "",
-    ),
-    wrapper(
-        "sudo",
-        "-A --askpass -B --bell -b --background -E --preserve-env -H --set-home -i --login -k --reset-timestamp -N --no-update -n \
-         --non-interactive -P --preserve-groups -S --stdin -s --shell",
-        "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout -r --role -t --type",
-        0,
-        "",
-    ),
-    wrapper("doas", "-L -n -s", "-a -C -u", 0, ""),
-    wrapper(
-        "setpriv",
-        "--clear-groups --keep-groups --init-groups --no-new-privs --reset-env",
-        "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig",
-        0,
-        "",
-    ),
-    wrapper(
-        "xvfb-run",
-        "-a --auto-servernum -l --listen-tcp",
-        "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait",
-        0,
-        "",
-    ),
-    wrapper(
-        "chrt",
-        "-a --all-tasks -b --batch -d --deadline -f --fifo -i --idle -o --other -R --reset-on-fork -r --rr -v --verbose",
-        "-T --sched-runtime -P --sched-period -D --sched-deadline",
-        1,
-        "",
-    ),
-    wrapper("taskset", "-a --all-tasks -c --cpu-list", "", 1, ""),
-    wrapper(
-        "flock",
-        "-e -x --exclusive -F --no-fork -n --nb --nonblock -o --close -s --shared -u --unlock --verbose",
-        "-E --conflict-exit-code -w --wait --timeout",
-        1,
-        "-c --command",
-    ),
-    wrapper("chroot", "", "--userspec --groups", 1, ""),
-    wrapper("gosu su-exec", "", "", 1, ""),
-    wrapper(
-        "runuser su",
-        "-f --fast -l --login -m -p --preserve-environment -P --pty",
-        "-g --group -G --supp-group -s --shell -u --user",
-        0,
-        "-c --command",
-    ),
-    wrapper(
-        "script",
-        "-a --append -e --return -f --flush -q --quiet",
-        "",
-        1,
-        "-c --command",
-    ),
-    wrapper("setsid", "-c --ctty -f --fork -w --wait", "", 0, ""),
-    wrapper("exec", "-c -l", "-a", 0, ""),
-    wrapper("caffeinate", "-d -i -m -s -u", "-t -w", 0, ""),
-    wrapper("tini", "-g -s -v", "-e -p", 0, ""),
-    wrapper(
-        "strace",
-        "-c -C -d -f -ff -i -k -q -r -t -tt -T -v -x -y",
-        "-a -b -e -E -I -o -O -p -P -s -S -u -U -X",
-        0,
-        "",
-    ),
-    wrapper(
-        "wsl",
-        "-e --exec",
-        "-d --distribution -u --user --cd --shell-type",
-        0,
-        "",
-    ),
-    wrapper(
-        "nohup command builtin busybox toybox unbuffer dumb-init start call npm-run unshare nsenter systemd-run firejail bwrap catchsegv \
-         dbus-run-session xargs",
-        "-v",
-        "",
-        0,
-        "",
-    ),
+    wrapper("env").options("-i --ignore-environment -0 --null -v --debug -S", "-u --unset -C --chdir -P -a --argv0"),
+    wrapper("timeout gtimeout").options("-v --verbose -f --foreground -p --preserve-status", "-k --kill-after -s --signal").operands(1),
+    wrapper("nice").options("", "-n --adjustment"),
+    wrapper("ionice").options("-t --ignore", "-c --class -n --classdata"),
+    wrapper("stdbuf").options("", "-i --input -o --output -e --error"),
+    wrapper("time").options("-a --append -l -p --portability -q --quiet -v --verbose", "-f --format -o --output"),
+    wrapper("sudo").options("-A --askpass -B --bell -b --background -E --preserve-env -H --set-home -i --login -k --reset-timestamp -N --no-update -n \
+         --non-interactive -P --preserve-groups -S --stdin -s --shell", "-u --user -g --group -h --host -p --prompt -C --close-from -D --chdir -R --chroot -T --command-timeout -r --role -t --type"),
+    wrapper("doas").options("-L -n -s", "-a -C -u"),
+    wrapper("setpriv").options("--clear-groups --keep-groups --init-groups --no-new-privs --reset-env", "--reuid --regid --groups --inh-caps --ambient-caps --bounding-set --securebits --pdeathsig"),
+    wrapper("xvfb-run").options("-a --auto-servernum -l --listen-tcp", "-n --server-num -s --server-args -e --error-file -f --auth-file -p --xauth-protocol -w --wait"),
+    wrapper("chrt").options("-a --all-tasks -b --batch -d --deadline -f --fifo -i --idle -o --other -R --reset-on-fork -r --rr -v --verbose", "-T --sched-runtime -P --sched-period -D --sched-deadline").operands(1),
+    wrapper("taskset").options("-a --all-tasks -c --cpu-list", "").operands(1),
+    wrapper("flock").options("-e -x --exclusive -F --no-fork -n --nb --nonblock -o --close -s --shared -u --unlock --verbose", "-E --conflict-exit-code -w --wait --timeout").operands(1).texts("-c --command"),
+    wrapper("chroot").options("", "--userspec --groups").operands(1),
+    wrapper("gosu su-exec").operands(1),
+    wrapper("runuser su").options("-f --fast -l --login -m -p --preserve-environment -P --pty", "-g --group -G --supp-group -s --shell -u --user").texts("-c --command"),
+    wrapper("script").options("-a --append -e --return -f --flush -q --quiet", "").operands(1).texts("-c --command"),
+    wrapper("setsid").options("-c --ctty -f --fork -w --wait", ""),
+    wrapper("exec").options("-c -l", "-a"),
+    wrapper("caffeinate").options("-d -i -m -s -u", "-t -w"),
+    wrapper("tini").options("-g -s -v", "-e -p"),
+    wrapper("strace").options("-c -C -d -f -ff -i -k -q -r -t -tt -T -v -x -y", "-a -b -e -E -I -o -O -p -P -s -S -u -U -X"),
+    wrapper("wsl").options("-e --exec", "-d --distribution -u --user --cd --shell-type"),
+    wrapper("nohup command builtin busybox toybox unbuffer dumb-init start call npm-run unshare nsenter systemd-run firejail bwrap catchsegv \
+         watch ld-linux.so.2 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1 \
+         dbus-run-session xargs").options("-v", ""),
 ];
 
 /// Programs that may start any, also where a known one is among their words.
-const OPAQUE: &[&str] = &[
-    "xargs",
-    "parallel",
-    "alias",
-    "function",
-    "start",
-    "start-process",
-    "iex",
-    "invoke-expression",
-];
+const OPAQUE: &str = "xargs parallel alias function start start-process iex invoke-expression";
 
 /// Programs that start what follows `--`, or what follows a word like `run`.
-const LAUNCHERS: &[&str] = &[
-    "op",
-    "doppler",
-    "dotenv",
-    "dotenvx",
-    "mise",
-    "rtx",
-    "asdf",
-    "direnv",
-    "infisical",
-    "chamber",
-    "aws-vault",
-    "envchain",
-    "poetry",
-    "pipenv",
-    "pdm",
-    "hatch",
-    "rye",
-    "conda",
-    "micromamba",
-    "bundle",
-    "teller",
-    "secretspec",
+const LAUNCHERS: &str = "op doppler dotenv dotenvx mise rtx asdf direnv infisical chamber aws-vault envchain poetry pipenv pdm hatch rye conda \
+     micromamba bundle teller secretspec fnm nvm volta devbox pixi";
+
+/// Options before a command, or before the text of one.
+const STARTING: &[(&str, &str)] = &[
+    ("nix nix-shell", "-c --command --run"),
+    ("doppler", "--command"),
+    ("mise rtx", "-c --command"),
 ];
+
+/// Programs that may start any if there is such a part among their words, and no known one.
+const HIDING: &[(&str, &str)] = &[("awk", "system("), ("find", "-exec"), ("bwrap", "-bind")];
 
 /// Whether a word may begin the command of a program that is not known.
 pub(super) fn is_starter(name: &str) -> bool {
@@ -200,8 +116,11 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             })
             .collect();
     }
-    if LAUNCHERS.contains(&name) {
-        let directory = directories::given(args);
+    if let Some(lines) = started(name, args) {
+        return lines;
+    }
+    if has(LAUNCHERS, name) {
+        let directory = directories::find_given(args);
         if let Some(at) = args.iter().position(|arg| arg == "--") {
             return directories::within(args[at + 1..].to_vec(), directory);
         }
@@ -211,7 +130,13 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             Some(_) => args.iter().position(is_verb).map_or(0, |at| at + 1),
             None => usize::from(args.first().is_some_and(is_verb)),
         };
-        let lines = after(&args[at..], &wrapper("", "", "", 0, "")).into_iter();
+        // The directory of `direnv exec`, and the version of `nvm exec`.
+        let is_version = |word: &String| {
+            word.trim_start_matches('v')
+                .starts_with(|c: char| c.is_ascii_digit())
+        };
+        let has_own = name == "direnv" || name == "nvm" && args.get(at).is_some_and(is_version);
+        let lines = after(&args[at..], &wrapper("").operands(usize::from(has_own))).into_iter();
         return lines
             .flat_map(|words| directories::within(words, directory))
             .collect();
@@ -219,10 +144,18 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     if name == "eval" {
         return commands(&args.join(" "));
     }
+    // `start /b npx …`.
+    let is_of_start = |word: &String| word.starts_with('/') || word.trim_matches('"').is_empty();
+    if let Some(at) = args.iter().position(|word| !is_of_start(word))
+        && name == "start"
+        && args[..at].iter().any(|word| word.starts_with('/'))
+        && is_starter(&bare(&args[at]))
+    {
+        return vec![args[at..].to_vec()];
+    }
     let mut lines = shells::inner(name, args);
     let mut known = WRAPPERS.iter();
-    let is_it = |wrapper: &&Wrapper| wrapper.names.split(' ').any(|known| known == name);
-    if let Some(known) = known.find(is_it) {
+    if let Some(known) = known.find(|wrapper| has(wrapper.names, name)) {
         lines.extend(after(args, known));
         lines.extend(texts(args, known).flat_map(commands));
     }
@@ -231,10 +164,32 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     {
         lines.push([vec![name.to_owned()], words].concat());
     }
-    if OPAQUE.contains(&name) {
+    let hides = |word: &String| {
+        HIDING
+            .iter()
+            .any(|(it, part)| *it == name && word.contains(part))
+    };
+    let is_known = || args.iter().any(|word| is_starter(&bare(word)));
+    if has(OPAQUE, name) || args.iter().any(hides) && !is_known() {
         lines.push(unknown());
     }
     lines
+}
+
+/// The command lines after an option of [`STARTING`].
+fn started(name: &str, args: &[String]) -> Option<Vec<Vec<String>>> {
+    let mut known = STARTING.iter();
+    let (_, options) = known.find(|(names, _)| has(names, name))?;
+    let mut own = args.iter().take_while(|arg| *arg != "--");
+    let at = own.position(|arg| has(options, arg.split('=').next().unwrap_or(arg)))?;
+    let rest = match args[at].split_once('=') {
+        Some((_, text)) => vec![text.to_owned()],
+        None => args[at + 1..].to_vec(),
+    };
+    Some(match rest.first() {
+        Some(text) if text.contains(char::is_whitespace) => commands(text),
+        _ => vec![rest],
+    })
 }
 
 /// The command lines after the options of a wrapper, in the directory that these give.
@@ -252,7 +207,7 @@ fn after(args: &[String], wrapper: &Wrapper) -> Vec<Vec<String>> {
         let words = args[reading.at.min(args.len())..].iter();
         let words = words.skip_while(|word| is_variable(word) || *word == "-");
         let words = words.skip(wrapper.operands).cloned().collect();
-        directories::within(words, directories::among(&reading.options))
+        directories::within(words, directories::find_read(&reading.options))
     });
     lines.collect()
 }
