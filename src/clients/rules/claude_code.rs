@@ -271,7 +271,8 @@ fn carried(source: &Source, tools: Vec<String>) -> Carried {
     match source.rule.kind {
         RuleKind::Allow => Carried::Needless(tools),
         _ if is_unclear(source) => Carried::Lost("is not understood"),
-        _ if is_permission && source.rule.text.contains('(') => {
+        // A question is asked with any parameters.
+        RuleKind::Deny if is_permission && source.rule.text.contains('(') => {
             Carried::Lost("looks at parameters, which are not carried over")
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),
