@@ -219,7 +219,9 @@ pub(super) async fn run(
     }
     if !output.is_json() && !can_ask {
         show(&survey, &plan, machine, output);
-        show_edits(&plan, machine, output);
+        if plan.blocking.is_empty() {
+            show_edits(&plan, machine, output);
+        }
     }
     mention_older(machine, output);
     let outcome = carry_out(arguments, &plan, machine, output);
@@ -317,9 +319,6 @@ fn carry_out(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
-    if arguments.dry_run {
-        return Ok(None);
-    }
     check_rules(plan, arguments)?;
     let changes = (plan.edits.as_slice(), &plan.masker);
     apply(arguments, changes, "migrate", machine, output)
