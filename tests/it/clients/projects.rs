@@ -99,8 +99,9 @@ fn servers_of_a_project_become_servers_of_that_project() {
             "p1": { "command": "p", "cwd": here, "projects": project },
             "p9": { "url": "https://p.example", "projects": project },
             "p2": entry(&[&format!("{here}/x")]),
-            "p3": { "command": "p", "cwd": here, "disabled": true, "projects": project },
-            "p4": entry(&["4"]),
+            // In the home directory, Continue's folder is the user's own.
+            "p3": { "command": "p" },
+            "p4": { "command": "p", "args": ["4"] },
             "p5": { "command": format!("{here}/bin/p"), "cwd": format!("{here}/sub"), "disabled": true, "projects": project },
             "p6": entry(&["6"]),
             "p7": entry(&["7"]),
