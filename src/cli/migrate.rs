@@ -379,6 +379,14 @@ fn apply(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
+    // The journal names each file as text.
+    let mut files = edits.iter().map(|edit| edit.path.as_path());
+    if let Some(path) = files.find(|path| path.to_str().is_none()) {
+        let path = path.display();
+        return Err(Exit::failed(format!(
+            "nothing was done: the path `{path}` is not Unicode, and `mcpzip undo` could not name it"
+        )));
+    }
     if arguments.dry_run || edits.is_empty() {
         return Ok(None);
     }
@@ -921,7 +929,7 @@ pub(super) fn line(item: &Item) -> String {
 }
 
 fn file(edit: &Edit, masker: &Masker) -> Value {
-    json!({ "file": edit.path, "diff": edit.diff(masker) })
+    json!({ "file": edit.path.display().to_string(), "diff": edit.diff(masker) })
 }
 
 fn server(item: &Item, masker: &Masker, client: &str) -> Value {
@@ -933,14 +941,14 @@ fn server(item: &Item, masker: &Masker, client: &str) -> Value {
     json!({
         "client": client,
         "scope": item.scope.name(),
-        "file": item.path,
+        "file": item.path.display().to_string(),
         "server": item.server,
         "verdict": verdict,
         "name": name,
         "reason": reason,
         "disabled": item.is_off,
         "disabled_in_client": item.is_off_there,
-        "project": item.project,
+        "project": item.project.as_ref().map(|project| project.display().to_string()),
         "left_behind": item.left_behind,
         "notes": item.notes,
     })
@@ -960,9 +968,9 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
                     false => rule.becomes(),
                 }),
                 "outcome": rule.outcome().name(),
-                "file": rule.path,
+                "file": rule.path.display().to_string(),
                 "key": rule.key,
-                "project": rule.project,
+                "project": rule.project.as_ref().map(|project| project.display().to_string()),
             })
         };
         rules.iter().map(rule).collect()
@@ -970,7 +978,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
     let unreadable = survey
         .unreadable
         .iter()
-        .map(|(path, problem)| json!({ "file": path, "problem": problem.to_string() }));
+        .map(|(path, problem)| json!({ "file": path.display().to_string(), "problem": problem.to_string() }));
     json!({
         "servers": plan.items.iter().map(|item| server(item, &plan.masker, item.client.name())).collect::<Vec<_>>(),
         "blocking_rules": rules(&plan.blocking),
