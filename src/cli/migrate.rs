@@ -219,7 +219,9 @@ pub(super) async fn run(
     }
     if !output.is_json() && !can_ask {
         show(&survey, &plan, machine, output);
-        show_edits(&plan, machine, output);
+        if plan.blocking.is_empty() {
+            show_edits(&plan, machine, output);
+        }
     }
     mention_older(machine, output);
     let outcome = carry_out(arguments, &plan, machine, output);
@@ -317,9 +319,6 @@ fn carry_out(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
-    if arguments.dry_run {
-        return Ok(None);
-    }
     check_rules(plan, arguments)?;
     let changes = (plan.edits.as_slice(), &plan.masker);
     apply(arguments, changes, "migrate", machine, output)
@@ -380,6 +379,14 @@ fn apply(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
+    // The journal names each file as text.
+    let mut files = edits.iter().map(|edit| edit.path.as_path());
+    if let Some(path) = files.find(|path| path.to_str().is_none()) {
+        let path = path.display();
+        return Err(Exit::failed(format!(
+            "nothing was done: the path `{path}` is not Unicode, and `mcpzip undo` could not name it"
+        )));
+    }
     if arguments.dry_run || edits.is_empty() {
         return Ok(None);
     }
@@ -922,7 +929,7 @@ pub(super) fn line(item: &Item) -> String {
 }
 
 fn file(edit: &Edit, masker: &Masker) -> Value {
-    json!({ "file": edit.path, "diff": edit.diff(masker) })
+    json!({ "file": edit.path.display().to_string(), "diff": edit.diff(masker) })
 }
 
 fn server(item: &Item, masker: &Masker, client: &str) -> Value {
@@ -934,14 +941,14 @@ fn server(item: &Item, masker: &Masker, client: &str) -> Value {
     json!({
         "client": client,
         "scope": item.scope.name(),
-        "file": item.path,
+        "file": item.path.display().to_string(),
         "server": item.server,
         "verdict": verdict,
         "name": name,
         "reason": reason,
         "disabled": item.is_off,
         "disabled_in_client": item.is_off_there,
-        "project": item.project,
+        "project": item.project.as_ref().map(|project| project.display().to_string()),
         "left_behind": item.left_behind,
         "notes": item.notes,
     })
@@ -961,9 +968,9 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
                     false => rule.becomes(),
                 }),
                 "outcome": rule.outcome().name(),
-                "file": rule.path,
+                "file": rule.path.display().to_string(),
                 "key": rule.key,
-                "project": rule.project,
+                "project": rule.project.as_ref().map(|project| project.display().to_string()),
             })
         };
         rules.iter().map(rule).collect()
@@ -971,7 +978,7 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
     let unreadable = survey
         .unreadable
         .iter()
-        .map(|(path, problem)| json!({ "file": path, "problem": problem.to_string() }));
+        .map(|(path, problem)| json!({ "file": path.display().to_string(), "problem": problem.to_string() }));
     json!({
         "servers": plan.items.iter().map(|item| server(item, &plan.masker, item.client.name())).collect::<Vec<_>>(),
         "blocking_rules": rules(&plan.blocking),

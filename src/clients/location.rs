@@ -176,6 +176,7 @@ impl Client {
                 files.retain(|path| *path != own);
                 files
             }
+            Self::Continue => continue_files(&around.home),
             _ => Vec::new(),
         };
         let files = files.into_iter();
@@ -238,14 +239,8 @@ impl Client {
                 .collect(),
             Self::Continue => {
                 let files = continue_files(directory).into_iter();
-                let location = |path: PathBuf| ConfigLocation {
-                    syntax: match path.extension().is_some_and(|ending| ending == "json") {
-                        true => Syntax::Json,
-                        false => Syntax::Yaml,
-                    },
-                    ..self.location(Scope::Project, path, Some(directory.clone()))
-                };
-                files.map(location).collect()
+                let of = |path| self.location(Scope::Project, path, Some(directory.clone()));
+                files.map(of).collect()
             }
             // It merges both.
             Self::OpenCode => {
@@ -293,11 +288,15 @@ impl Client {
             .iter()
             .map(|key| (*key).to_owned())
             .collect();
+        let is_json = path.extension().is_some_and(|ending| ending == "json");
         ConfigLocation {
             client: self,
             scope,
+            syntax: match self {
+                Self::Continue if is_json => Syntax::Json,
+                _ => self.syntax(),
+            },
             path,
-            syntax: self.syntax(),
             container,
             project,
         }
@@ -494,8 +493,8 @@ fn claude_desktop(around: &Surroundings) -> PathBuf {
     }
 }
 
-/// The files in which a project has servers of Continue. The folder itself stands for those that cannot be listed, or are too many: it cannot be
-/// read as a file, so its content counts as unknown.
+/// The files in which a project has servers of Continue, or the user has in the home directory. The folder itself stands for those that cannot
+/// be listed, or are too many: it cannot be read as a file, so its content counts as unknown.
 pub(super) fn continue_files(directory: &Path) -> Vec<PathBuf> {
     let folder = directory.join(".continue/mcpServers");
     let mut files = listed(&folder, MOST_ENTRIES + 1);

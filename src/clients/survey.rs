@@ -157,12 +157,17 @@ impl Survey {
     /// would remove servers from them.
     fn project_locations(&mut self, client: Client, around: &Surroundings) -> Vec<ConfigLocation> {
         let real = |path: &Path| std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
-        let own = real(&client.user_location(around).path);
+        let own = client.other_places(around).into_iter();
+        let own = own.chain([client.user_location(around)]);
+        let own: Vec<PathBuf> = own.map(|location| real(&location.path)).collect();
         let users = Client::ALL.map(|client| real(&client.user_location(around).path));
         let mut locations = client.project_locations(around);
         locations.retain(|location| {
             let path = real(&location.path);
-            if path != own && users.contains(&path) {
+            if own.contains(&path) {
+                return false;
+            }
+            if users.contains(&path) {
                 self.unreadable
                     .push((location.path.clone(), FileError::Link));
             }

@@ -138,20 +138,59 @@ fn of_plugins(
     }
     for (_, directory) in plugins(around, cache) {
         frontmatter(&directory, None, servers, cache, sources, rules);
-        for file in ["hooks/hooks.json", ".claude-plugin/plugin.json"] {
-            let path = directory.join(file);
-            let file = RuleFile {
-                path: &path,
-                project: None,
-                servers,
-            };
-            let node = file.open(Syntax::Json, cache, rules);
-            // A manifest may name a file of hooks. The one with the usual name is read by this loop, too.
-            let node = node.filter(|node| matches!(node.get("hooks"), Some(Node::Map(_))));
-            if let Some(node) = node {
-                hooks(&node, &file, sources, rules);
+        let usual = RuleFile {
+            path: &directory.join("hooks/hooks.json"),
+            ..list
+        };
+        if let Some(node) = usual.open(Syntax::Json, cache, rules) {
+            hooks(&node, &usual, sources, rules);
+        }
+        let manifest = RuleFile {
+            path: &directory.join(".claude-plugin/plugin.json"),
+            ..list
+        };
+        let node = manifest.open(Syntax::Json, cache, rules);
+        let named = node.as_ref().and_then(|node| node.get("hooks"));
+        for named in named.map(items).unwrap_or_default() {
+            match named {
+                Node::Null => {}
+                Node::Map(_) if matches!(named.get("hooks"), Some(Node::Map(_))) => {
+                    hooks(named, &manifest, sources, rules);
+                }
+                Node::Map(_) => {
+                    let node = Node::map([("hooks", named.clone())]);
+                    hooks(&node, &manifest, sources, rules);
+                }
+                Node::Text(path) => {
+                    let path = path.replace("${CLAUDE_PLUGIN_ROOT}", ".");
+                    let path = directory.join(path.trim_start_matches("./"));
+                    let file = RuleFile {
+                        path: &path,
+                        ..list
+                    };
+                    if path != usual.path {
+                        named_hooks(&file, cache, sources, rules);
+                    }
+                }
+                _ => manifest.unclear("hooks", rules),
             }
         }
+    }
+}
+
+/// Adds the hooks of a file that the manifest of a plugin names. Without them, the hooks of the plugin are not known.
+fn named_hooks(
+    file: &RuleFile<'_>,
+    cache: &FileCache,
+    sources: &mut Vec<Source>,
+    rules: &mut Vec<Rule>,
+) {
+    match cache.node(file.path, Syntax::Json) {
+        Ok(Some(node)) if matches!(node.get("hooks"), Some(Node::Map(_))) => {
+            hooks(&node, file, sources, rules);
+        }
+        Ok(_) => file.unread("has no hooks that are understood", rules),
+        Err(problem) => file.unread(problem.predicate(), rules),
     }
 }
 
@@ -271,7 +310,8 @@ fn carried(source: &Source, tools: Vec<String>) -> Carried {
     match source.rule.kind {
         RuleKind::Allow => Carried::Needless(tools),
         _ if is_unclear(source) => Carried::Lost("is not understood"),
-        _ if is_permission && source.rule.text.contains('(') => {
+        // A question is asked with any parameters.
+        RuleKind::Deny if is_permission && source.rule.text.contains('(') => {
             Carried::Lost("looks at parameters, which are not carried over")
         }
         RuleKind::Deny if is_permission => Carried::Deny(tools),

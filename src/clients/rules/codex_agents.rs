@@ -111,7 +111,9 @@ fn add(node: &Node, file: &RuleFile<'_>, rules: &mut Vec<Rule>) {
         projects::add_part(&key, part, &one, found, &mut own);
         codex_tools(&key, entry, &one, found, &mut own);
         for rule in &mut own {
-            if rule.kind != RuleKind::Unread && !matches!(rule.carried, Carried::Needless(_)) {
+            // A question is asked for all.
+            let is_for_all = matches!(rule.carried, Carried::Needless(_) | Carried::Ask(_));
+            if rule.kind != RuleKind::Unread && !is_for_all {
                 rule.carried = OF_AN_AGENT;
             }
         }

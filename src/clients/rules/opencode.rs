@@ -319,6 +319,8 @@ fn about(
         };
         let carried = match carried {
             Carried::Needless(tools) => Carried::Needless(tools),
+            // All others are asked, too.
+            Carried::Ask(tools) => Carried::Ask(tools),
             _ if is_of_agent => OF_AN_AGENT,
             carried => carried,
         };

@@ -27,12 +27,14 @@ pub(super) fn find(
         .filter(|found| is_for_all(found))
         .collect();
     let real = |path: &Path| std::fs::canonicalize(path).ok();
-    let user = real(&client.user_location(around).path);
+    let user = client.other_places(around).into_iter();
+    let user = user.chain([client.user_location(around)]);
+    let user: Vec<_> = user.map(|location| real(&location.path)).collect();
     for directory in &survey.projects {
         for location in locations(client, directory) {
             // In the home directory it may be the user's own file.
             let at = real(&location.path);
-            if at.is_some() && at == user || !may_be_there(&location.path) {
+            if at.is_some() && user.contains(&at) || !may_be_there(&location.path) {
                 continue;
             }
             let file = RuleFile {

@@ -1,6 +1,6 @@
 //! Rules in files that are easily overlooked, and rules of one client about the servers of another.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::case::{Machine, user_file, verdict};
 use crate::support::command;
@@ -123,7 +123,7 @@ fn rules_in_every_file_that_a_client_reads_come_over() {
         let machine = Machine::new();
         machine.put(user_file(client), content);
         let known = machine.home("known");
-        let known = serde_json::json!({ "projects": { known.to_str().unwrap(): {} } });
+        let known = json!({ "projects": { known.to_str().unwrap(): {} } });
         machine.put(user_file("claude-code"), &known.to_string());
         machine.put(file, more);
         let report = migrate(&machine, variable).code(0).json();
@@ -139,7 +139,7 @@ fn hooks_of_plugins_and_conditional_settings_and_lists_of_literal_names_keep_a_s
     let machine = Machine::new();
     machine.put(user_file("claude-code"), GIT);
     let plugin = machine.home("plugin").display().to_string();
-    let installed = serde_json::json!({ "plugins": { "guard@m": [{ "installPath": plugin }] } });
+    let installed = json!({ "plugins": { "guard@m": [{ "installPath": plugin }] } });
     machine.put(
         ".claude/plugins/installed_plugins.json",
         &installed.to_string(),
@@ -164,6 +164,47 @@ fn hooks_of_plugins_and_conditional_settings_and_lists_of_literal_names_keep_a_s
         machine.put(user_file(client), content);
         let report = migrate(&machine, "").json();
         assert_eq!(verdict(&report, "git").0, "stays", "{client}: {report:#}");
+    }
+}
+
+#[test]
+fn hooks_that_the_manifest_of_a_plugin_names_keep_a_server() {
+    let of = |matcher: &str| json!({ "PreToolUse": [{ "matcher": matcher, "hooks": [] }] });
+    let (git, bash) = (of("mcp__git__.*"), of("Bash"));
+    for (named, is_kept) in [
+        (json!("./cfg/git.json"), true),
+        (json!(["./cfg/bash.json", "./cfg/git.json"]), true),
+        (json!("${CLAUDE_PLUGIN_ROOT}/cfg/git.json"), true),
+        (git.clone(), true),
+        (json!({ "hooks": git }), true),
+        (json!([git]), true),
+        // Their hooks are not known.
+        (json!("./cfg/none.json"), true),
+        (json!("./cfg/broken.json"), true),
+        (json!("./cfg/other.json"), true),
+        (json!(7), true),
+        (json!("./cfg/bash.json"), false),
+        (json!(["${CLAUDE_PLUGIN_ROOT}/cfg/bash.json", bash]), false),
+        (json!([]), false),
+    ] {
+        let machine = Machine::new();
+        machine.put(user_file("claude-code"), GIT);
+        let plugins =
+            json!({ "plugins": { "guard@m": [{ "installPath": machine.home("plugin") }] } });
+        let manifest = json!({ "name": "guard", "hooks": named });
+        for (file, content) in [
+            (".claude/plugins/installed_plugins.json", plugins),
+            ("plugin/.claude-plugin/plugin.json", manifest),
+            ("plugin/cfg/git.json", json!({ "hooks": git })),
+            ("plugin/cfg/bash.json", json!({ "hooks": bash })),
+            ("plugin/cfg/other.json", json!({ "rules": git })),
+        ] {
+            machine.put(file, &content.to_string());
+        }
+        machine.put("plugin/cfg/broken.json", "{");
+        let report = migrate(&machine, "").json();
+        let is_at_client = verdict(&report, "git").0 == "stays";
+        assert_eq!(is_at_client, is_kept, "{named}: {report:#}");
     }
 }
 
@@ -242,7 +283,7 @@ fn a_question_before_all_tools_is_kept_where_ours_need_none() {
     let config: Value = serde_json::from_str(&config).unwrap();
     assert_eq!(
         config["mcpServers"]["git"]["tools"]["ask"],
-        serde_json::json!(["*"]),
+        json!(["*"]),
         "{report}"
     );
 }

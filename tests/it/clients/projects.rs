@@ -99,8 +99,9 @@ fn servers_of_a_project_become_servers_of_that_project() {
             "p1": { "command": "p", "cwd": here, "projects": project },
             "p9": { "url": "https://p.example", "projects": project },
             "p2": entry(&[&format!("{here}/x")]),
-            "p3": { "command": "p", "cwd": here, "disabled": true, "projects": project },
-            "p4": entry(&["4"]),
+            // In the home directory, Continue's folder is the user's own.
+            "p3": { "command": "p" },
+            "p4": { "command": "p", "args": ["4"] },
             "p5": { "command": format!("{here}/bin/p"), "cwd": format!("{here}/sub"), "disabled": true, "projects": project },
             "p6": entry(&["6"]),
             "p7": entry(&["7"]),
@@ -247,4 +248,25 @@ fn a_moved_server_answers_in_its_project_and_nowhere_else() {
     there.current_dir(&project);
     let answered = crate::support::command::run(there, "").code(0);
     assert!(answered.stdout.contains("hello"), "{answered}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_not_unicode_stops_a_run_in_words() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let machine = Machine::new();
+    let name = std::ffi::OsStr::from_bytes(b"d\xff");
+    let project = machine.home("").join(name);
+    let file = project.join(".cursor/mcp.json");
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, r#"{"mcpServers": {"gh": {"command": "x"}}}"#).unwrap();
+    let before = machine.everything();
+    for way in ["--dry-run", "--yes"] {
+        let mut command = machine.setup().command(&["migrate", way, "--json"]);
+        command.current_dir(&project);
+        let outcome = crate::support::command::run(command, "").code(1);
+        assert!(outcome.stderr.contains("is not Unicode"), "{outcome}");
+        assert_eq!(super::case::verdict(&outcome.json(), "gh").0, "moves");
+        assert_eq!(machine.everything(), before, "{outcome}");
+    }
 }

@@ -158,6 +158,68 @@ fn what_only_looks_like_a_hook_keeps_nothing() {
 }
 
 #[test]
+fn a_question_for_one_agent_or_about_parameters_is_asked_for_all() {
+    for (row, asked) in [
+        (
+            (
+                "opencode",
+                OPENCODE,
+                ".config/opencode/opencode.jsonc",
+                r#"{"agent": {"plan": {"permission": {"gh_rm": "ask"}}}}"#,
+            ),
+            "rm",
+        ),
+        (
+            (
+                "opencode",
+                OPENCODE,
+                ".config/opencode/agents/r.md",
+                "---\npermission:\n  gh_*: ask\n---\n",
+            ),
+            "*",
+        ),
+        (
+            (
+                "codex",
+                CODEX,
+                ".codex/agents/r.toml",
+                "[mcp_servers.gh.tools.rm]\napproval_mode = \"prompt\"\n",
+            ),
+            "rm",
+        ),
+        (
+            (
+                "codex",
+                CODEX,
+                ".codex/agents/r.toml",
+                "[mcp_servers.gh]\ndefault_tools_approval_mode = \"prompt\"\n",
+            ),
+            "*",
+        ),
+        (
+            (
+                "claude-code",
+                GH,
+                ".claude/settings.json",
+                r#"{"permissions": {"ask": ["mcp__gh__rm(path:/x)"]}}"#,
+            ),
+            "rm",
+        ),
+    ] {
+        let machine = machine(&row);
+        let report = machine.migrate(&[]);
+        let gh = &machine.servers()["gh"];
+        assert_eq!(
+            gh["tools"],
+            json!({ "ask": [asked] }),
+            "{row:?}: {report:#}"
+        );
+        assert_eq!(report["lost_rules"], json!([]), "{row:?}");
+        assert_eq!(report["carried_rules"][0]["outcome"], "asked", "{row:?}");
+    }
+}
+
+#[test]
 fn denials_in_settings_that_are_laid_over_others_come_over() {
     for row in [
         (

@@ -53,6 +53,9 @@ fn a_rule_that_cannot_be_carried_over_stops_the_migration() {
         let machine = claude(file, content);
         let before = machine.everything();
         let stopped = machine.run(&["migrate", "--yes"]).code(1);
+        let looked = machine.run(&["migrate", "--dry-run"]).code(1);
+        assert_eq!(looked.stderr, stopped.stderr, "{content}");
+        assert_eq!(looked.json(), stopped.json(), "{content}");
         assert!(
             stopped.stderr.contains("`github`") && stopped.stderr.contains("--drop-rules"),
             "{content}: {stopped}"

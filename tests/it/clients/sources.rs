@@ -234,6 +234,50 @@ fn continues_lists_of_tools_are_carried_over() {
 }
 
 #[test]
+fn continues_own_folder_of_servers_is_the_users_wherever_mcpzip_runs() {
+    for directory in ["work", ""] {
+        let machine = Machine::new();
+        machine.put(user_file("continue"), CONTINUE);
+        machine.put(
+            ".continue/mcpServers/a.json",
+            r#"{"mcpServers": {"jj": {"command": "jj"}}}"#,
+        );
+        machine.put(
+            ".continue/mcpServers/b.yaml",
+            "name: b\nmcpServers:\n  - name: yy\n    command: yy\n",
+        );
+        std::fs::create_dir_all(machine.home("work")).unwrap();
+        let before = machine.everything();
+        let run = |arguments: &[&str]| {
+            let mut command = machine.setup().command(arguments);
+            command.current_dir(machine.home(directory));
+            command::run(command, "").code(0)
+        };
+        let clients = run(&["clients", "--json"]).to_string();
+        assert!(
+            clients.contains("jj") && clients.contains("yy"),
+            "{clients}"
+        );
+        let report = run(&["migrate", "--yes", "--json"]).json();
+        for server in ["gh", "jj", "yy"] {
+            assert_eq!(verdict(&report, server).0, "moves", "{report:#}");
+            let entry = &machine.servers()[server];
+            assert!(
+                entry["disabled"].is_null() && entry["projects"].is_null(),
+                "{entry}"
+            );
+        }
+        let servers = report["servers"].as_array().unwrap();
+        assert!(servers.iter().all(|it| it["scope"] == "user"), "{report:#}");
+        assert!(!machine.read(".continue/mcpServers/a.json").contains("jj"));
+        let again = run(&["migrate", "--yes", "--json"]).json();
+        assert_eq!(again["files"], json!([]), "{again:#}");
+        machine.undo();
+        assert_eq!(machine.everything(), before);
+    }
+}
+
+#[test]
 fn a_server_that_a_projects_policy_blocks_is_hidden_there() {
     for (policy, is_hidden) in [
         (r#"{"deniedMcpServers": [{"serverName": "gh"}]}"#, true),
