@@ -293,8 +293,11 @@ impl Runs {
     }
 
     pub(super) fn save(&self, id: &str, record: &Record) -> Result<(), JournalError> {
-        let text = serde_json::to_string_pretty(record).expect("a record is JSON");
-        write(&self.of(id).join(RECORD), &text)
+        let path = self.of(id).join(RECORD);
+        // A path that is not Unicode has no place in it.
+        let text = serde_json::to_string_pretty(record);
+        let text = text.map_err(|error| disk(&path)(error.into()))?;
+        write(&path, &text)
     }
 
     /// A file as it was before the run `id`; `None` if there was none.
