@@ -408,6 +408,7 @@ fn apply(
     }
     let run = machine.journal().apply(command, edits);
     let run = run.map_err(|error| not_applied(error, edits))?;
+    output.made(&run);
     Ok(Some(run))
 }
 

@@ -134,6 +134,7 @@ pub(super) async fn run(
         true => {
             let run = machine.journal().apply("init", &draft.plan.edits);
             let run = run.map_err(|error| migrate::not_applied(error, &draft.plan.edits))?;
+            output.made(&run);
             Some(run)
         }
         false => None,
