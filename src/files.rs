@@ -199,6 +199,24 @@ pub(crate) fn replace_in_place_for_owner(path: &Path, content: &[u8]) -> io::Res
     prepare_in_place_for_owner(path, content)?.commit()
 }
 
+/// The reason why the file at `path` cannot be replaced in place, as far as its directory shows it.
+#[cfg(unix)]
+pub(crate) fn unwritable(path: &Path) -> Option<io::Error> {
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    // Missing directories are made.
+    let nearest = target.ancestors().skip(1).find(|it| it.is_dir())?;
+    let needed = rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK;
+    rustix::fs::access(nearest, needed)
+        .err()
+        .map(io::Error::from)
+}
+
+/// The attributes of a directory do not show it elsewhere.
+#[cfg(not(unix))]
+pub(crate) fn unwritable(_: &Path) -> Option<io::Error> {
+    None
+}
+
 /// The first half of [`replace_in_place_for_owner`]: all that needs space.
 ///
 /// # Errors

@@ -15,7 +15,7 @@ use super::printable::printable;
 use super::question::agrees;
 use crate::app::App;
 use crate::catalog::{Change, ChangeKind, Pending};
-use crate::config::{Config, Holds, Paths, Transport, Trust};
+use crate::config::{Config, Holds, Paths, Transport};
 use crate::proxy::Progress;
 use crate::scan;
 use crate::secret::Secret;
@@ -288,7 +288,7 @@ fn is_seen(server: &ServerName, pending: &Pending, config: &Config) -> bool {
     let entry = config.servers.get(server);
     let mut changes = pending.tools.values().chain(pending.entries.values());
     let has_texts = pending.instructions.is_some() || pending.features.is_some();
-    entry.is_some_and(|entry| entry.trust == Trust::Report)
+    entry.is_some_and(|entry| entry.trust.is_report())
         && !pending.is_quarantined
         && !pending.is_lost
         && (has_texts || changes.any(|change| !change.is_rejected))
@@ -574,7 +574,7 @@ fn json_of(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours
         };
         json!({ "server": server.as_str(), "tool": name, "change": change.kind.word(), "from": from,
             "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected,
-            "findings": found(tool_findings(server, change, neighbours)) })
+            "approved_under": change.under, "findings": found(tool_findings(server, change, neighbours)) })
     });
     let instructions = pending.instructions.iter().map(|change| {
         json!({ "server": server.as_str(), "change": "instructions", "before": change.before,
@@ -639,7 +639,10 @@ fn show(
             ChangeKind::Renamed { from } => {
                 format!("renamed; it was probably called {}", printable(from))
             }
-            kind => kind.word().to_owned(),
+            kind => match change.approved_elsewhere(server) {
+                Some(elsewhere) => elsewhere,
+                None => kind.word().to_owned(),
+            },
         };
         let rejected = rejected(change);
         output.line(format!(

@@ -297,18 +297,20 @@ async fn unrecorded(
     }
     let text = match words {
         [] => None,
+        // The server and its tool as two words.
+        [name, rest @ ..] if !tool.contains(SEPARATOR) && is_name(name) => {
+            let name = format!("{tool}{SEPARATOR}{name}");
+            let words = [&name].into_iter().chain(rest).map(|word| shell_word(word));
+            return Err(Exit::bad_usage(format!(
+                "a tool's name is one word: `mcpzip call {}`",
+                Vec::from_iter(words).join(" ")
+            ))
+            .into());
+        }
         [text] => Some(text.as_str()),
         words => return Err(several(words).into()),
     };
     let text = match text {
-        // The server and its tool as two words.
-        Some(text) if !tool.contains(SEPARATOR) && is_name(text) => {
-            return Err(Exit::bad_usage(format!(
-                "a tool's name is one word: `mcpzip call {}`",
-                shell_word(&format!("{tool}{SEPARATOR}{text}"))
-            ))
-            .into());
-        }
         Some(text) if !flags.is_empty() => {
             return Err(Exit::bad_usage(format!(
                 "give the arguments as JSON or as flags, not both: `{text}` belongs to no flag"

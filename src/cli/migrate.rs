@@ -17,8 +17,8 @@ use super::setup::{
 use super::twins::{self, SecretFlags};
 use super::undo::interrupted;
 use crate::clients::{
-    Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, Known, Launch, Origin,
-    Plan, Rule, Scope, Survey, Verdict, Wanted,
+    Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, JournalError, Known,
+    Launch, Origin, Plan, Rule, Scope, Survey, Verdict, Wanted,
 };
 use crate::config::{Config, Environment, older_config_file, safe_name};
 use crate::secret::Masker;
@@ -406,11 +406,26 @@ fn apply(
             return Ok(None);
         }
     }
-    Ok(Some(
-        machine
-            .journal()
-            .apply(command, edits)
-            .map_err(anyhow::Error::from)?,
+    let run = machine.journal().apply(command, edits);
+    let run = run.map_err(|error| not_applied(error, edits))?;
+    output.made(&run);
+    Ok(Some(run))
+}
+
+/// The error of changes that could not be made. If all files are as before, it says so, and how to leave out the client whose file it is.
+pub(super) fn not_applied(error: JournalError, edits: &[Edit]) -> Exit {
+    let path = match &error {
+        JournalError::Disk { path, .. } if edits.iter().all(Edit::is_undone) => path,
+        _ => return anyhow::Error::from(error).into(),
+    };
+    let edit = edits.iter().find(|edit| edit.path == *path);
+    let way = edit.and_then(|edit| edit.client).map(|client| {
+        let (name, title) = (client.name(), client.title());
+        format!(". `mcpzip migrate --without {name}` leaves {title} out")
+    });
+    Exit::failed(format!(
+        "{error}; nothing was changed{}",
+        way.unwrap_or_default()
     ))
 }
 

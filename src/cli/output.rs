@@ -36,6 +36,8 @@ pub(super) struct Output {
     asked: bool,
     /// The first error of writing to stdout.
     failure: Arc<OnceLock<io::Error>>,
+    /// The run whose changes were made, which is named where the output cannot be written.
+    made: Arc<OnceLock<String>>,
     /// Whether something could not be written, also because stdout is closed.
     is_lost: Arc<AtomicBool>,
     /// The process that prints, if it is another one.
@@ -79,6 +81,7 @@ impl Output {
             json: json || !io::stdout().is_terminal(),
             asked: json,
             failure: Arc::default(),
+            made: Arc::default(),
             is_lost: Arc::default(),
             printer: None,
         }
@@ -90,6 +93,7 @@ impl Output {
             json,
             asked,
             failure: Arc::default(),
+            made: Arc::default(),
             is_lost: Arc::default(),
             printer: Some(printer),
         }
@@ -146,11 +150,22 @@ impl Output {
     pub(super) fn finish(&self) -> Result<(), Exit> {
         self.keep_failure(io::stdout().flush());
         match self.failure.get() {
-            Some(error) => Err(Exit::failed(format!(
-                "the output cannot be written: {error}"
-            ))),
+            Some(error) => {
+                let made = self.made.get().map(|run| {
+                    format!("; the changes were made, and `mcpzip undo {run}` reverts them")
+                });
+                Err(Exit::failed(format!(
+                    "the output cannot be written: {error}{}",
+                    made.unwrap_or_default()
+                )))
+            }
             None => Ok(()),
         }
+    }
+
+    /// Notes that the changes of the run `run` were made.
+    pub(super) fn made(&self, run: &str) {
+        let _ = self.made.set(run.to_owned());
     }
 
     fn keep_failure(&self, written: io::Result<()>) {
@@ -378,6 +393,7 @@ impl Output {
         if self.is_sent(|| Printed::Waiting(what.clone())) {
             return Spinner::There(Self {
                 failure: self.failure.clone(),
+                made: self.made.clone(),
                 is_lost: self.is_lost.clone(),
                 printer: self.printer.clone(),
                 ..*self

@@ -1,6 +1,7 @@
 //! `mcpzip remove`, `enable` and `disable`: change existing entries of the configuration.
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 
 use clap::Args;
 use serde_json::json;
@@ -12,10 +13,13 @@ use super::output::{Output, faint, good, strong};
 use super::printable::printable;
 use super::setup::{refusal_hint, warnings_about};
 use super::unknown::unknown;
+use crate::catalog::{Key, PinHome, Pins};
 use crate::clients::{Client, Journal};
 use crate::config::{
-    Change, ChangeError, Config, Document, Environment, Paths, change_servers, restrictions,
+    Change, ChangeError, Config, Document, Environment, Paths, Server, Trust, change_servers,
+    restrictions,
 };
+use crate::tool::ServerName;
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -132,6 +136,9 @@ fn change(
     let is_enabled = matches!(change, Change::Switch { disabled: false });
     let is_removed = matches!(change, Change::Remove);
     let mut hints = gone.into_inner();
+    if is_removed {
+        hints.extend(twin_hints(&names, &config, &changed.config, context));
+    }
     for name in names.iter().filter(|_| is_removed) {
         hints.extend(forgotten_hint(name, context.paths));
     }
@@ -181,6 +188,50 @@ fn forgotten_hint(name: &str, paths: &Paths) -> Option<String> {
             },
         )
     })
+}
+
+/// Tells what holds for the other names of removed programs, which had the `trust` of those.
+fn twin_hints(
+    removed: &[String],
+    before: &Config,
+    now: &Config,
+    context: &Context<'_>,
+) -> Vec<String> {
+    let home = PinHome::of(
+        context.environment.store(),
+        context.paths.state_dir.join("pins"),
+    );
+    let key = |name: &ServerName, entry: &Server| Key {
+        server: name.clone(),
+        configuration: entry.hash.to_string(),
+    };
+    let hint = |(twin, by): (&ServerName, &ServerName)| {
+        let (earlier, entry) = (before.servers.get(twin)?.trust, now.servers.get(twin)?);
+        let is_meant = removed.iter().any(|name| name == by.as_str());
+        if !is_meant || entry.trust >= earlier {
+            return None;
+        }
+        let keys = [key(twin, entry), key(by, before.servers.get(by)?)];
+        let pins = Pins::new(Some(home.clone()));
+        pins.require(BTreeMap::from([(twin.clone(), entry.trust)]));
+        pins.load(keys.iter());
+        // One that was not listed yet inherits it.
+        let inherits = entry.trust == Trust::Unset && pins.is_unrecorded(twin);
+        let same = format!("`{twin}` is the same program or URL as `{by}`");
+        Some(
+            match pins.is_quarantined(twin) || inherits && pins.is_quarantined(by) {
+                true => format!(
+                    "{same}, and stays in quarantine: `mcpzip approve {twin}` shows and approves its tools"
+                ),
+                false => format!(
+                    "{same}, and its `trust` was \"{}\" because of it. It is \"{}\" now",
+                    earlier.text(),
+                    entry.trust.text()
+                ),
+            },
+        )
+    };
+    before.raised_trust.iter().filter_map(hint).collect()
 }
 
 /// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.

@@ -169,7 +169,12 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
                 .snapshot()
                 .server(&server)
                 .map_or(0, |known| known.entries().len());
-            let held = proxy.inventory.pending(&server).tools.len();
+            let pending = proxy.inventory.pending(&server);
+            let is_reported = config.servers[&server].trust.is_report();
+            let held = match is_reported && !pending.is_quarantined {
+                true => 0,
+                false => pending.tools.len(),
+            };
             Trial::Ready {
                 tools,
                 held,

@@ -103,6 +103,12 @@ pub(super) fn client_edits(
             steps,
         ));
     }
+    for edit in &edits {
+        let is_list = locations.iter().any(|it| it.path == edit.path);
+        let client = edit.client.filter(|_| !is_list);
+        let path = client.map(|client| client.user_location(around).path);
+        edit.writable(path.as_ref().unwrap_or(&edit.path))?;
+    }
     of_files(edits)
 }
 

@@ -79,6 +79,9 @@ pub(crate) fn connect(
     let warning = entry::warning(&text, location, name);
     let permission = permission(text.node(), location, name, around)?;
     let edits: Vec<Edit> = permission.into_iter().chain(edit).collect();
+    for edit in &edits {
+        edit.writable(&location.path)?;
+    }
     Ok(if edits.is_empty() {
         Connected::Already(name.to_owned(), None)
     } else {

@@ -7,6 +7,7 @@ use super::cache::{FileError, Source};
 use super::diff::unified_diff;
 use super::{Client, ConfigLocation, Node, Syntax, Text, TextError, secrets};
 use crate::config::without_tokens;
+use crate::files::unwritable;
 use crate::secret::{MASK, Masker};
 use crate::text::shell_word;
 
@@ -69,6 +70,16 @@ pub(crate) enum PlanError {
         /// The error.
         source: TextError,
     },
+    /// A file that must be changed cannot be written.
+    #[error("`{file}` cannot be written")]
+    Unwritable {
+        /// The client's file, because of which that is another one.
+        path: PathBuf,
+        /// The file.
+        file: PathBuf,
+        /// The error.
+        source: std::io::Error,
+    },
     /// Two clients have one file, and each would change it in another way.
     #[error("`{path}` and `{other}` are one file, which two clients read")]
     SameFile {
@@ -114,6 +125,7 @@ impl PlanError {
         match self {
             Self::Unreadable { path, .. }
             | Self::Edit { path, .. }
+            | Self::Unwritable { path, .. }
             | Self::SameFile { path, .. } => Some(path),
             Self::Secrets(_) | Self::SharedVariable { .. } => None,
         }
@@ -208,6 +220,27 @@ impl Edit {
             masked: [masked, Arc::default()],
             ..self
         }
+    }
+
+    /// Checks that the file can be written. `path` is the client's file, because of which it is.
+    ///
+    /// # Errors
+    /// When it cannot be.
+    pub(super) fn writable(&self, path: &Path) -> Result<(), PlanError> {
+        unwritable(&self.path).map_or(Ok(()), |source| {
+            Err(PlanError::Unwritable {
+                path: path.to_owned(),
+                file: self.path.clone(),
+                source,
+            })
+        })
+    }
+
+    /// Whether the file has the content before the change.
+    #[must_use]
+    pub(crate) fn is_undone(&self) -> bool {
+        let now = std::fs::read_to_string(&self.path).ok();
+        now.as_deref() == self.before.as_ref().map(|before| before.as_str())
     }
 
     /// Whether the file is removed.

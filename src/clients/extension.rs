@@ -166,7 +166,10 @@ impl Plan {
             (Some(at), Some(edit)) => self.edits[at] = edit,
             // A server is added here before it is removed from its client.
             (None, Some(edit)) if client.is_none() => self.edits.insert(0, edit),
-            (None, Some(edit)) => self.edits.push(edit),
+            (None, Some(edit)) => {
+                edit.writable(path)?;
+                self.edits.push(edit);
+            }
             (_, None) => {}
         }
         Ok(())

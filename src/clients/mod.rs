@@ -65,9 +65,9 @@ pub(crate) use extraction::{Extraction, client_literals, literal_secrets};
 pub(crate) use history::History;
 pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
-use journal::JournalError;
 pub(crate) use journal::{
-    Journal, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned, Whereabouts,
+    Journal, JournalError, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned,
+    Whereabouts,
 };
 pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Known, Rule, Survey, Target, Verdict};

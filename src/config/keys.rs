@@ -460,7 +460,7 @@ pub(super) const ENTRY: Table = &[
         "trust",
         Value::Words(&["report", "pin", "quarantine"]),
         "\"report\"",
-        "Tools that no person has approved: changed ones are reported (`report`); changed and new ones, also prompts and resources, are held back until `mcpzip approve` (`pin`); or nothing of the server is available before that (`quarantine`). Entries of the same program or URL have the strictest value of all of them.",
+        "Tools that no person has approved: changed ones are reported (`report`); changed and new ones, also prompts and resources, are held back until `mcpzip approve` (`pin`); or nothing of the server is available before that (`quarantine`). Entries of the same program or URL have the strictest value of all of them. An entry without it stays in a quarantine until `mcpzip approve`.",
     ),
     key(
         "added_by",

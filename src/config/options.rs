@@ -116,8 +116,10 @@ pub(crate) struct Origin {
 /// The treatment of a server's tools that no person has approved, from the mildest to the strictest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Trust {
-    /// The user gets a report of tools that have changed.
+    /// The entry says nothing: as `Report`, but it ends no quarantine.
     #[default]
+    Unset,
+    /// The user gets a report of tools that have changed.
     Report,
     /// A tool that has changed, or is new, is held until a person approves it.
     Pin,
@@ -132,11 +134,17 @@ impl Trust {
     #[must_use]
     pub(crate) const fn text(self) -> &'static str {
         match self {
-            Self::Report => "report",
+            Self::Unset | Self::Report => "report",
             Self::Pin => "pin",
             // No entry says that it was not started.
             Self::Quarantine | Self::Unstarted => "quarantine",
         }
+    }
+
+    /// Whether differences are only reported.
+    #[must_use]
+    pub(crate) fn is_report(self) -> bool {
+        matches!(self, Self::Unset | Self::Report)
     }
 
     /// Whether only definitions that a person has approved may be used.

@@ -709,7 +709,7 @@ pub(super) fn share_trust(
             raised.insert(name.clone(), by.clone());
         }
         if let Transport::Folder(folder) = &mut server.transport {
-            folder.has_resources = server.trust == Trust::Report;
+            folder.has_resources = server.trust.is_report();
         }
     }
     raised

@@ -108,8 +108,8 @@ pub(crate) enum Withheld {
     ByArguments(String),
     /// Its server offers it to its own interface only.
     AppOnly,
-    /// Its definition differs in this way from the approved one.
-    Unapproved(ChangeKind),
+    /// Its definition differs in this way from the approved one, or this is said of it.
+    Unapproved(ChangeKind, Option<String>),
     /// A person has rejected its definition.
     Rejected,
     /// The user's override of it cannot be applied. The reason is for a person: it may name a hidden argument.

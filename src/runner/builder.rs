@@ -20,7 +20,7 @@ use crate::approvals::Approvals;
 use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWarning, DescriptionLocation, Environment, Holds, LARGEST_FILE, Management,
-    ScriptOptions, SessionEnv, Transport, Trust,
+    ScriptOptions, SessionEnv, Transport,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -484,7 +484,7 @@ fn unplaced(fault: &str) -> &str {
 /// Refuses a configuration whose rules need directories that there are not.
 fn check(config: &Config, has_directories: bool) -> Result<(), Error> {
     let pinned = config.servers.iter();
-    let mut pinned = pinned.filter(|(_, entry)| entry.trust != Trust::Report);
+    let mut pinned = pinned.filter(|(_, entry)| !entry.trust.is_report());
     let need = match pinned.next() {
         Some((name, _)) => format!("the `trust` of server `{name}`"),
         None if config.audit.is_on => "the audit log".to_owned(),

@@ -229,3 +229,18 @@ fn a_parameter_that_is_named_like_an_option_of_mcpzip_goes_after_two_dashes() {
         .code(2);
     assert!(zero.stderr.contains("positive"), "{zero}");
 }
+
+#[test]
+fn a_tool_named_by_two_words_is_named_by_one() {
+    let setup = Setup::new().server("web", Server::new().tool("read", [echo()]));
+    for (words, advice) in [
+        (&["web", "read"][..], "`mcpzip call web__read`"),
+        (
+            &["web", "read", r#"{"id":"1"}"#],
+            r#"`mcpzip call web__read '{"id":"1"}'`"#,
+        ),
+    ] {
+        let told = setup.run(&[&["call"], words].concat()).code(2).stderr;
+        assert!(told.contains(advice), "{told}");
+    }
+}

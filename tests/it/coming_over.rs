@@ -1212,3 +1212,18 @@ fn a_new_configuration_says_that_the_servers_of_mcpzip_0_1_are_not_in_it() {
     let more = home.run(&["add", "more", "--no-check", "--", "more-mcp"]);
     assert!(!more.stderr.contains("mcpzip-0.1"), "{more}");
 }
+
+#[test]
+fn an_import_names_the_servers_that_get_its_quarantine() {
+    let list = r#"{"mcpServers": [{"name": "fs", "command": "files", "quarantined": true}]}"#;
+    let home = Home::with(MCPPROXY, list);
+    let home = Home(home.0.entry("files", r#"{"command": "files"}"#));
+    home.0.save();
+    let told = home.run(&["migrate", "--from", "mcpproxy-go", "--dry-run", "--json"]);
+    let notes = told.code(0).json()["notes"].to_string();
+    assert!(
+        notes.contains("`files` of mcpzip is the same program or URL as `fs`")
+            && notes.contains("`mcpzip approve files`"),
+        "{notes}"
+    );
+}

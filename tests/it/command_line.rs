@@ -99,6 +99,20 @@ fn a_result_that_cannot_be_written_is_a_failure_and_a_closed_pipe_is_none() {
         "{stderr}"
     );
     assert_eq!(servers.status.code(), Some(1), "{stderr}");
+    // The changes that were made are named.
+    let cursor = setup.home().path("home/.cursor/mcp.json");
+    std::fs::create_dir_all(cursor.parent().unwrap()).unwrap();
+    let list = r#"{"mcpServers": {"moving": {"command": "x"}}}"#;
+    std::fs::write(&cursor, list).unwrap();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
+    let mut migrate = setup.command(&["migrate", "--yes"]);
+    let moved = migrate.stdout(full.unwrap()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&moved.stderr);
+    assert_eq!(moved.status.code(), Some(1), "{stderr}");
+    assert!(
+        stderr.contains("the changes were made, and `mcpzip undo "),
+        "{stderr}"
+    );
     // A token that was not shown counts all the same.
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full");
     let mut token = setup.command(&["token", "create", "bob"]);

@@ -130,6 +130,16 @@ fn a_difference_that_is_only_reported_does_not_wait() {
 }
 
 #[test]
+fn what_is_only_reported_is_not_to_approve_after_an_addition() {
+    let setup = under("report", turning());
+    listed_twice(&setup).finish();
+    let entry = entry_of(&setup, "web").to_string();
+    let added = setup.run(&["add", "--json", "--force", "web", &entry]);
+    let added = added.code(0).json();
+    assert_eq!(added["check"]["held"], 0, "{added}");
+}
+
+#[test]
 fn an_edit_of_its_entry_lifts_no_hold() {
     let setup = under("pin", turning());
     hold_back(&setup);

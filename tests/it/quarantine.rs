@@ -534,11 +534,113 @@ fn an_approval_is_none_under_a_second_name() {
         let mut client = setup.connect();
         client.call("proxy_refresh", "{}").text();
         client.execute_with("web__read", "{}").value();
-        is_held(&mut client, "site__read");
+        let held = is_held(&mut client, "site__read");
         client.finish();
-        let approved = setup.run(&["approve", "site", "--json"]).code(0).stdout;
-        assert!(approved.contains("\"read\""), "{approved}");
+        let why = "a person approved it under the name `web`, and under `site` it waits again";
+        assert!(held.contains(why), "{held}");
+        let checked = setup.run(&["rules", "check", "site", "read"]).to_string();
+        assert!(checked.contains(why), "{checked}");
+        let approved = setup.run(&["approve", "site", "--json"]).code(0).json();
+        let approved = approved.as_array().unwrap().iter();
+        let mut read = approved.filter(|it| it["tool"] == "read");
+        let read = read.next().unwrap();
+        assert_eq!(read["change"], "new", "{read}");
+        assert_eq!(read["approved_under"], "web", "{read}");
+        let Some(terminal) = Terminal::run(&setup.command(&["approve", "site"])) else {
+            return;
+        };
+        let screen = terminal.shows("[y/N]");
+        let screen = screen.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(
+            screen.contains("approved it under the name `web`"),
+            "{screen}"
+        );
+        assert!(!screen.contains("not known any more"), "{screen}");
     }
+}
+
+/// The entry `web` without a word about trust.
+#[cfg(unix)]
+fn silent(setup: &Setup) -> serde_json::Value {
+    let mut entry = entry_of(setup, "web");
+    entry.as_object_mut().unwrap().remove("trust");
+    entry
+}
+
+#[cfg(unix)]
+#[test]
+fn a_quarantine_outlives_the_entry_that_had_it() {
+    let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
+    let mut entry = silent(&setup);
+    let setup = setup.entry("site", &entry.to_string());
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "site__read_page");
+    client.finish();
+    // It was not listed yet.
+    let setup = setup.entry("third", &entry.to_string());
+    let removed = setup.run(&["remove", "web"]).code(0);
+    for twin in ["site", "third"] {
+        let told = format!(
+            "`{twin}` is the same program or URL as `web`, and stays in quarantine: `mcpzip approve {twin}`"
+        );
+        assert!(removed.stderr.contains(&told), "{removed}");
+    }
+    let setup = setup.without("web");
+    for is_listed in [false, true] {
+        let mut client = setup.connect();
+        if is_listed {
+            client.call("proxy_refresh", "{}").text();
+        }
+        let held = is_held(&mut client, "site__read_page");
+        assert!(held.contains("no person has approved it yet"), "{held}");
+        client.finish();
+    }
+    let checked = setup.run(&["rules", "check", "site", "read_page"]);
+    let checked = checked.to_string();
+    assert!(checked.contains("in quarantine"), "{checked}");
+    let servers = setup.run(&["servers", "--json"]).code(0).json();
+    assert_eq!(servers["servers"][0]["quarantined"], true, "{servers}");
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    is_held(&mut client, "third__read_page");
+    client.finish();
+    // Its own entry ends it, and so does a person.
+    entry["trust"] = json!("report");
+    let setup = setup.entry("third", &entry.to_string());
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    client.execute_with("third__read_page", "{}").value();
+    is_held(&mut client, "site__read_page");
+    client.finish();
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "site"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("approved: 1");
+    let mut client = setup.connect();
+    client.call("proxy_refresh", "{}").text();
+    client.execute_with("site__read_page", "{}").value();
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
+fn a_tool_that_was_approved_under_another_name_has_not_changed() {
+    let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
+    let _ = setup.run(&["servers"]).code(0);
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("approved: 1");
+    let entry = silent(&setup);
+    let setup = setup.without("web").entry("site", &entry.to_string());
+    let servers = setup.run(&["servers", "--json"]).code(0).json();
+    assert!(servers["servers"][0]["pending"].is_null(), "{servers}");
+    assert_eq!(servers["servers"][0]["tools"], 1, "{servers}");
 }
 
 #[test]

@@ -10,7 +10,7 @@ use super::record::{Pinned, Record};
 use crate::catalog::sameness::is_same;
 use crate::catalog::{Kind, ServerTools};
 use crate::config::Trust;
-use crate::tool::ToolHash;
+use crate::tool::{ServerName, ToolHash};
 
 /// Pairs of tools that are compared for renaming, and the characters compared of each.
 const MOST_PAIRS: usize = 400;
@@ -59,6 +59,9 @@ pub(crate) struct Change {
     /// A person has rejected it.
     #[serde(default)]
     pub is_rejected: bool,
+    /// The other name of its server under which a person has approved this definition.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub under: Option<String>,
 }
 
 /// How a tool differs from the approved ones.
@@ -88,6 +91,17 @@ impl ChangeKind {
             Self::Renamed { .. } => "renamed",
             Self::Vanished => "vanished",
         }
+    }
+}
+
+impl Change {
+    /// That a person has approved the tool under another name of `server`, if so.
+    #[must_use]
+    pub(crate) fn approved_elsewhere(&self, server: &ServerName) -> Option<String> {
+        let under = self.under.as_ref()?;
+        Some(format!(
+            "a person approved it under the name `{under}`, and under `{server}` it waits again"
+        ))
     }
 }
 
@@ -215,7 +229,7 @@ fn pinned(hash: &str, json: &Option<String>) -> Pinned {
     Pinned {
         hash: hash.to_owned(),
         json: json.clone(),
-        approved: false,
+        ..Pinned::default()
     }
 }
 
@@ -260,13 +274,15 @@ fn entries(server: &ServerTools) -> BTreeMap<String, (String, Option<String>)> {
 }
 
 /// Takes over into `record` every definition that is the approved one in other bytes, and returns the other differences.
-/// Under `Trust::Report` new tools are taken over, too.
+/// Where differences are only reported, new tools are taken over, too.
 pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) -> Pending {
     let mut pending = Pending::default();
     for (name, (hash, json)) in &listed.tools {
         let known = record.tools.get_mut(name);
+        let under = known.as_ref().and_then(|known| known.approved_under(hash));
         let kind = match known {
             Some(known) if known.hash == *hash => None,
+            Some(_) if under.is_some() => Some(ChangeKind::New),
             Some(known) if known.is_alike(json.as_deref(), is_same) => {
                 known.hash.clone_from(hash);
                 known.json.clone_from(json);
@@ -289,12 +305,13 @@ pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) ->
             before: record.tools.get(name).and_then(|known| known.json.clone()),
             after: json.clone(),
             is_rejected: record.rejected.contains(name),
+            under,
         };
         pending.tools.insert(name.clone(), change);
     }
     find_vanished(record, listed, &mut pending);
     find_renamed(&mut pending);
-    if trust == Trust::Report {
+    if trust.is_report() {
         accept_new(record, &mut pending);
     }
     pending.instructions = instructions(record, listed.instructions.as_deref(), trust);
@@ -307,6 +324,7 @@ pub(super) fn differences(record: &mut Record, listed: &Listed, trust: Trust) ->
             before: None,
             after: Some(json),
             is_rejected: false,
+            under: None,
         });
     pending.entries = changed_entries(record, listed, trust);
     pending
@@ -319,7 +337,7 @@ fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Change
         return Changes::new();
     }
     let mut changes = rejected_entries(record, listed);
-    if trust == Trust::Report {
+    if trust.is_report() {
         return changes;
     }
     let Some(known) = &mut record.entries else {
@@ -330,8 +348,13 @@ fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Change
     for (label, (hash, json)) in
         others.filter(|(label, _)| !record.rejected_entries.contains(*label))
     {
-        let kind = match known.get_mut(label) {
+        let known_one = known.get_mut(label);
+        let under = known_one
+            .as_ref()
+            .and_then(|known| known.approved_under(hash));
+        let kind = match known_one {
             Some(known) if known.hash == *hash => continue,
+            Some(_) if under.is_some() => ChangeKind::New,
             Some(known) if known.is_alike(json.as_deref(), is_same) => {
                 *known = Pinned {
                     approved: known.approved,
@@ -348,6 +371,7 @@ fn changed_entries(record: &mut Record, listed: &Listed, trust: Trust) -> Change
             before: known.get(label).and_then(|known| known.json.clone()),
             after: json.clone(),
             is_rejected: false,
+            under,
         };
         changes.insert(label.clone(), change);
     }
@@ -366,6 +390,7 @@ fn rejected_entries(record: &Record, listed: &Listed) -> Changes {
             before: known.and_then(|known| known.json.clone()),
             after: json.clone(),
             is_rejected: true,
+            under: None,
         };
         (label.clone(), change)
     });
@@ -385,6 +410,7 @@ fn find_vanished(record: &Record, listed: &Listed, pending: &mut Pending) {
             before: known.json.clone(),
             after: None,
             is_rejected: false,
+            under: None,
         };
         pending.tools.insert(name.clone(), change);
     }
@@ -474,6 +500,7 @@ fn instructions(record: &mut Record, now: Option<&str>, trust: Trust) -> Option<
         before,
         after: now.map(str::to_owned),
         is_rejected: false,
+        under: None,
     })
 }
 

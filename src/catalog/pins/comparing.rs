@@ -5,8 +5,8 @@ use std::io;
 
 use super::change::{Listed, Pending, differences};
 use super::deciding::kept;
-use super::record::{Record, Rejections, in_force};
-use super::store::Store;
+use super::record::{Record, Rejections};
+use super::store::{Store, server_of};
 use crate::config::Trust;
 use crate::tool::ServerName;
 
@@ -57,10 +57,10 @@ pub(super) fn compare(
     record.rejected.extend(others.rejected);
     record.rejected_entries.extend(others.rejected_entries);
     program.clone_into(&mut record.program);
-    let trust = in_force(trust, record.lost);
-    record.quarantined = match trust {
-        Trust::Report => false,
-        _ => record.quarantined || record.is_quarantined(trust),
+    let trust = record.in_force(trust);
+    record.quarantined = match trust.is_report() {
+        true => false,
+        false => record.quarantined || record.is_quarantined(trust),
     };
     let mut pending = differences(&mut record, listed, trust);
     for (name, change) in &mut pending.tools {
@@ -103,8 +103,9 @@ fn first_sight(
     listed: &Listed,
     trust: Trust,
 ) -> io::Result<Record> {
-    let others = store.of_program(program)?.map(|(_, other)| other);
-    let others: Vec<Record> = others.collect::<io::Result<_>>()?;
+    let others = store.of_program(program)?;
+    let others = others.map(|(name, other)| Ok((name, other?)));
+    let others: Vec<(String, Record)> = others.collect::<io::Result<_>>()?;
     if others.is_empty() {
         let mut record = Record::default();
         if trust.is_quarantine() {
@@ -156,10 +157,10 @@ pub(super) fn rejected_elsewhere(
 }
 
 /// The record that those of other servers with the same program leave.
-fn inherited(others: Vec<Record>) -> Record {
+fn inherited(others: Vec<(String, Record)>) -> Record {
     let mut record = Record::default();
-    for other in others {
-        record.inherit(other);
+    for (name, other) in others {
+        record.inherit(server_of(&name), other);
     }
     record
 }

@@ -133,6 +133,7 @@ impl Record {
             hash: change.now.clone(),
             json: change.after.clone(),
             approved: true,
+            elsewhere: None,
         };
         let entries = self.entries.get_or_insert_default();
         entries.insert(label.to_owned(), pinned);

@@ -291,7 +291,7 @@ fn is_absent(error: &io::Error, path: &Path) -> bool {
 }
 
 /// The last member of a record, and its last bracket: the number of bytes of the whole, so that nothing that was cut, appended or merged
-/// has it.
+/// has it. It was `bytes` while a quarantine did not follow the rejections.
 fn seal(length: u64) -> String {
-    format!(r#","bytes":"{length:012}"}}"#)
+    format!(r#","total":"{length:012}"}}"#)
 }

@@ -88,14 +88,14 @@ impl Known {
             let is_held = (known.is_quarantined, known.is_lost);
             (is_held, known.may_start, known.is_unrecorded)
         };
-        let trust = in_force(trust, self.is_lost);
+        let trust = Self::trust(Some(self), trust);
         let free = |known: &Self| (known.has_free_instructions, known.is_whole);
         held(self) == held(other)
             && self.pending == other.pending
             && self.rejected == other.rejected
             && self.rejected_entries == other.rejected_entries
             && self.fault == other.fault
-            && (trust == Trust::Report
+            && (trust.is_report()
                 || free(self) == free(other)
                     && self.free == other.free
                     && self.free_entries == other.free_entries)
@@ -103,7 +103,9 @@ impl Known {
 
     /// The `trust` in force of a server.
     pub(super) fn trust(known: Option<&Self>, trust: Trust) -> Trust {
-        in_force(trust, known.is_some_and(|known| known.is_lost))
+        known.map_or(trust, |known| {
+            in_force(trust, known.is_lost, known.is_quarantined)
+        })
     }
 
     /// Whether nothing but approved tools of a server may reach a client.
@@ -111,7 +113,7 @@ impl Known {
         let trust = Self::trust(known, trust);
         // After a change of `trust`, the pins may not have been read again yet.
         let is_unapproved = trust.is_quarantine() && !known.is_some_and(|it| it.is_whole);
-        trust != Trust::Report && (is_unapproved || known.is_some_and(|it| it.is_quarantined))
+        !trust.is_report() && (is_unapproved || known.is_some_and(|it| it.is_quarantined))
     }
 
     pub(super) fn of(
@@ -120,7 +122,7 @@ impl Known {
         trust: Trust,
         fault: Option<Fault>,
     ) -> Self {
-        let trust = in_force(trust, record.lost);
+        let trust = record.in_force(trust);
         let free = record
             .tools
             .iter()

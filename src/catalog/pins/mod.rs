@@ -90,7 +90,7 @@ impl Pins {
     pub(crate) fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
         let (name, known) = (tool.name.as_str(), self.known.read());
         let known = known.get(server);
-        if Known::trust(known, self.trust(server)) == Trust::Report {
+        if Known::trust(known, self.trust(server)).is_report() {
             let is_rejected = |known: &Known| {
                 let rejected = known.rejected.as_ref();
                 rejected.is_none_or(|rejected| rejected.contains(name))
@@ -106,7 +106,7 @@ impl Pins {
     pub(crate) fn is_entry_held(&self, server: &ServerName, kind: Kind, entry: &Entry) -> bool {
         let (label, known) = (label(kind, &entry.key), self.known.read());
         let known = known.get(server);
-        if Known::trust(known, self.trust(server)) == Trust::Report {
+        if Known::trust(known, self.trust(server)).is_report() {
             let is_rejected = |known: &Known| {
                 let rejected = known.rejected_entries.as_ref();
                 rejected.is_none_or(|rejected| rejected.contains(&label))
@@ -161,7 +161,7 @@ impl Pins {
     pub(crate) fn holds_instructions(&self, server: &ServerName) -> bool {
         let known = self.known.read();
         let known = known.get(server);
-        Known::trust(known, self.trust(server)) != Trust::Report
+        !Known::trust(known, self.trust(server)).is_report()
             && !known.is_some_and(|known| known.has_free_instructions)
     }
 
@@ -179,7 +179,7 @@ impl Pins {
     #[must_use]
     pub(crate) fn holding_fault(&self, server: &ServerName) -> Option<String> {
         let is_unknown = || self.known.read().get(server).is_some_and(Known::is_unknown);
-        let is_holding = self.trust(server) != Trust::Report || is_unknown();
+        let is_holding = !self.trust(server).is_report() || is_unknown();
         self.fault(server).filter(|_| is_holding)
     }
 
@@ -299,7 +299,7 @@ impl Pins {
     }
 
     /// Whether a person's decision about a server is missing, without which agents do not get all of it. Pins that were not read yet
-    /// are read, and not kept. Under `Trust::Report` nothing waits but a record that cannot be read, or is lost.
+    /// are read, and not kept. Where differences are only reported, nothing waits but a record that cannot be read, or is lost.
     #[must_use]
     pub(crate) fn waits(&self, key: &Key) -> bool {
         let trust = self.trust(&key.server);
@@ -308,7 +308,7 @@ impl Pins {
             return true;
         }
         let is_waiting = |known: &Known| {
-            if Known::trust(Some(known), trust) == Trust::Report {
+            if Known::trust(Some(known), trust).is_report() {
                 return false;
             }
             let is_unstarted = trust == Trust::Unstarted && !known.may_start;
@@ -322,9 +322,16 @@ impl Pins {
             return false;
         }
         let Some(Ok(view)) = self.home.as_ref().map(PinHome::view) else {
-            return true;
+            return trust != Trust::Unset;
         };
         let store = view.store(key);
+        let was_quarantined = || {
+            let known = store.rejections().ok().flatten();
+            known.is_some_and(|known| known.quarantined)
+        };
+        if trust == Trust::Unset && !was_quarantined() {
+            return false;
+        }
         let (Ok(record), Ok(pending)) = (store.read(), store.read_pending()) else {
             return true;
         };
@@ -384,9 +391,11 @@ impl Pins {
             let before = self.known.read().get(&key.server).map(Known::unread);
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
-                Trust::Report if !before.as_ref().is_some_and(Known::is_unknown) => {
+                Trust::Unset | Trust::Report if !before.as_ref().is_some_and(Known::is_unknown) => {
                     match store.rejections() {
-                        Ok(Some(rejections)) if rejections.lost => store.read(),
+                        Ok(Some(it)) if it.lost || it.quarantined && trust == Trust::Unset => {
+                            store.read()
+                        }
                         rejections => rejections.map(|rejections| {
                             let Rejections {
                                 rejected,
@@ -466,7 +475,7 @@ impl Pins {
         let trust = self.trust(&key.server);
         let Some(home) = &self.home else {
             return match trust {
-                Trust::Report => Ok(false),
+                Trust::Unset | Trust::Report => Ok(false),
                 _ => Err(io::Error::other(NO_DIRECTORY)),
             };
         };
@@ -514,7 +523,7 @@ impl Pins {
             }
         };
         self.learn(key, known);
-        compared.map(|compared| compared.is_news() && trust != Trust::Report)
+        compared.map(|compared| compared.is_news() && !trust.is_report())
     }
 
     /// Approves or rejects those changes in `seen` that are still pending, and returns the names of their tools. An empty

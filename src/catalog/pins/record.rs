@@ -21,9 +21,6 @@ pub(super) struct Record {
     /// The entry for which a person has approved the whole server, with its prompts and resources.
     #[serde(default)]
     pub(super) whole: Option<String>,
-    /// The server was in quarantine, and was not approved as a whole since.
-    #[serde(default)]
-    pub(super) quarantined: bool,
     /// The entry whose start a person has approved, if an agent wrote it.
     #[serde(default)]
     pub(super) started: Option<String>,
@@ -44,6 +41,9 @@ pub(super) struct Record {
     /// The record before it was lost, so everything waits until a person has decided. It follows the rejections: see `NOTHING_REJECTED`.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) lost: bool,
+    /// The server was in quarantine, and was not approved as a whole since. It follows the rejections, as above.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub(super) quarantined: bool,
     /// Whether `approved` is the entry in force.
     #[serde(skip)]
     pub(super) is_approved_here: bool,
@@ -67,6 +67,8 @@ pub(super) struct Rejections {
     pub(super) rejected_entries: BTreeSet<String>,
     #[serde(default)]
     pub(super) lost: bool,
+    #[serde(default)]
+    pub(super) quarantined: bool,
 }
 
 impl Rejections {
@@ -74,14 +76,18 @@ impl Rejections {
         self.rejected.extend(others.rejected);
         self.rejected_entries.extend(others.rejected_entries);
         self.lost |= others.lost;
+        self.quarantined |= others.quarantined;
     }
 }
 
-/// The `trust` in force: after a lost record, nothing is free but what a person has approved since.
-pub(super) fn in_force(trust: Trust, is_lost: bool) -> Trust {
-    match is_lost && !trust.is_quarantine() {
-        true => Trust::Quarantine,
-        false => trust,
+/// The `trust` in force. After a lost record, nothing is free but what a person has approved since, and so it is after a quarantine, unless the
+/// entry itself says otherwise.
+pub(super) fn in_force(trust: Trust, is_lost: bool, is_quarantined: bool) -> Trust {
+    match trust {
+        Trust::Quarantine | Trust::Unstarted => trust,
+        _ if is_lost => Trust::Quarantine,
+        Trust::Unset if is_quarantined => Trust::Quarantine,
+        _ => trust,
     }
 }
 
@@ -102,15 +108,39 @@ pub(super) struct Pinned {
     /// By a person; otherwise it was seen first.
     #[serde(default)]
     pub(super) approved: bool,
+    /// A person's approval under another name of its server, which is none here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) elsewhere: Option<Elsewhere>,
+}
+
+/// An approval under another name of a server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Elsewhere {
+    name: String,
+    hash: String,
 }
 
 impl Pinned {
-    /// The definition under another name of its server, where `known` was inherited already.
-    fn inherited(self, known: Option<&Self>) -> Self {
-        if self.approved || known.is_some_and(|known| known.hash != self.hash) {
-            return Self::default();
+    /// The definition under the other name `under` of its server, where `known` was inherited already.
+    fn inherited(self, under: &str, known: Option<&Self>) -> Self {
+        if !self.approved && known.is_none_or(|known| known.hash == self.hash) {
+            return self;
         }
-        self
+        let own = self.approved.then(|| Elsewhere {
+            name: under.to_owned(),
+            hash: self.hash,
+        });
+        let earlier = known.and_then(|known| known.elsewhere.clone());
+        Self {
+            elsewhere: own.or(self.elsewhere).or(earlier),
+            ..Self::default()
+        }
+    }
+
+    /// The other name of its server under which a person has approved the definition with this hash.
+    pub(super) fn approved_under(&self, hash: &str) -> Option<String> {
+        let elsewhere = self.elsewhere.as_ref().filter(|it| it.hash == hash);
+        elsewhere.map(|elsewhere| elsewhere.name.clone())
     }
 
     /// Whether this definition differs in its bytes only.
@@ -130,6 +160,7 @@ impl Record {
             hash: hash.to_owned(),
             json,
             approved,
+            elsewhere: None,
         };
         self.tools.insert(name.to_owned(), pinned);
     }
@@ -164,7 +195,7 @@ impl Record {
     /// `"pin"` changes nothing about that.
     pub(super) fn is_quarantined(&self, trust: Trust) -> bool {
         match trust {
-            Trust::Report => false,
+            Trust::Unset | Trust::Report => false,
             Trust::Pin => self.quarantined,
             Trust::Quarantine | Trust::Unstarted => !self.is_whole_here,
         }
@@ -172,7 +203,7 @@ impl Record {
 
     /// Takes over from the record of a server under another name what that holds back, and no approval: a definition that a
     /// person approved there waits here, and so does one for which two records differ.
-    pub(super) fn inherit(&mut self, other: Self) {
+    pub(super) fn inherit(&mut self, under: &str, other: Self) {
         self.quarantined |= other.quarantined;
         self.lost |= other.lost;
         self.rejected.extend(other.rejected);
@@ -188,14 +219,19 @@ impl Record {
         };
         for (name, pinned) in other.tools {
             let known = self.tools.get(&name);
-            let pinned = pinned.inherited(known);
+            let pinned = pinned.inherited(under, known);
             self.tools.insert(name, pinned);
         }
         for (label, pinned) in other.entries.into_iter().flatten() {
             let entries = self.entries.get_or_insert_default();
-            let pinned = pinned.inherited(entries.get(&label));
+            let pinned = pinned.inherited(under, entries.get(&label));
             entries.insert(label, pinned);
         }
+    }
+
+    /// The `trust` in force.
+    pub(super) fn in_force(&self, trust: Trust) -> Trust {
+        in_force(trust, self.lost, self.quarantined && !self.is_whole_here)
     }
 
     pub(super) fn for_entry(mut self, entry: &str) -> Self {

@@ -5,7 +5,7 @@ use std::io;
 use super::change::{Pending, rejected};
 use super::fault::Fault;
 use super::record::Record;
-use super::store::Store;
+use super::store::{Store, server_of};
 use crate::tool::ServerName;
 
 /// Sets aside all records of a server that cannot be used, and writes one under which everything of it waits for a person. It has the
@@ -53,7 +53,7 @@ pub(super) fn renew(store: &Store<'_>, program: &str, servers: &[ServerName]) ->
             .is_err_and(|error| Fault::of(error).is_loss());
         is_whole &= other.is_ok();
         match usable(other)? {
-            Some(other) => record.inherit(other),
+            Some(other) => record.inherit(server_of(&name), other),
             // It is whole, perhaps, and that is for a person to find out.
             None if !is_lost => {}
             None => {

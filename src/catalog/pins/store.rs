@@ -299,6 +299,11 @@ impl<'a> Store<'a> {
     }
 }
 
+/// The server of the record `name`.
+pub(super) fn server_of(name: &str) -> &str {
+    name.split('~').next().unwrap_or(name)
+}
+
 /// The names of a server's files, without their ends. The hash tells apart names that some file systems take for the same.
 pub(super) fn stem_of(server: &ServerName, place: Option<&str>) -> String {
     let hash = &hash_of(server.as_str())[..8];

@@ -110,7 +110,7 @@ fn a_rejection_counts_where_changes_are_reported_only() {
         pins.load([key()].iter());
         held(&pins, &tools)
     };
-    let (plain, _) = text.rsplit_once(r#","bytes":"#).unwrap();
+    let (plain, _) = text.rsplit_once(r#","total":"#).unwrap();
     let plain = format!("{plain}}}");
     assert!(plain.ends_with(r#","rejected":[],"rejected_entries":[]}"#));
     assert!(held_by(&text).is_empty());
@@ -428,6 +428,65 @@ fn a_quarantined_server_is_held_until_its_entry_is_approved() {
     note(&pins, &edited, &tools);
     assert_eq!(held(&pins, &tools), ["read"]);
     assert!(pins.is_quarantined(&key().server));
+}
+
+#[test]
+fn a_quarantine_ends_by_a_person_or_by_the_entry_itself() {
+    let directory = tempfile::tempdir().unwrap();
+    let tools = listed(&[("read", "Reads.")]);
+    let quarantining = pins(directory.path(), Trust::Quarantine);
+    note(&quarantining, &key(), &tools);
+    let path = record_of(directory.path(), "notes");
+    let text = fs::read_to_string(&path).unwrap();
+    // As an older version wrote it.
+    let (older, _) = text.rsplit_once(r#","quarantined":true,"total":"#).unwrap();
+    let older = older.replace(r#","started""#, r#","quarantined":true,"started""#);
+    let older = format!(r#"{older},"bytes":"{:012}"}}"#, older.len() + 24);
+    for text in [&text, &older] {
+        for (trust, is_free) in [(Trust::Unset, false), (Trust::Report, true)] {
+            fs::write(&path, text).unwrap();
+            let pins = pins(directory.path(), trust);
+            assert_eq!(pins.waits(&key()), !is_free, "{trust:?}");
+            pins.load([key()].iter());
+            for _ in 0..2 {
+                assert_eq!(held(&pins, &tools).is_empty(), is_free, "{trust:?}");
+                assert_eq!(pins.is_quarantined(&key().server), !is_free, "{trust:?}");
+                note(&pins, &key(), &tools);
+            }
+        }
+    }
+    fs::write(&path, &text).unwrap();
+    let pins = pins(directory.path(), Trust::Unset);
+    note(&pins, &key(), &tools);
+    approve(&pins, &key(), &pins.pending(&key().server));
+    assert!(held(&pins, &tools).is_empty());
+    let edited = Key {
+        configuration: "def".to_owned(),
+        ..key()
+    };
+    note(&pins, &edited, &tools);
+    assert!(held(&pins, &tools).is_empty());
+}
+
+#[test]
+fn an_approval_under_another_name_is_named_only_for_the_approved_definition() {
+    let directory = tempfile::tempdir().unwrap();
+    let approving = pins(directory.path(), Trust::Quarantine);
+    let tools = listed(&[("read", "Reads."), ("add", "Adds.")]);
+    note(&approving, &key(), &tools);
+    approve(&approving, &key(), &approving.pending(&key().server));
+    let other = Key {
+        server: ServerName::new("copy").unwrap(),
+        ..key()
+    };
+    let pins = Pins::new(Some(PinHome::Directory(directory.path().to_owned())));
+    pins.require(BTreeMap::from([(other.server.clone(), Trust::Pin)]));
+    let now = listed(&[("read", "Reads."), ("add", "Sends.")]);
+    note(&pins, &other, &now);
+    let pending = pins.pending(&other.server).tools;
+    let of = |tool: &str| (&pending[tool].kind, pending[tool].under.as_deref());
+    assert_eq!(of("read"), (&ChangeKind::New, Some("notes")));
+    assert_eq!(of("add"), (&ChangeKind::Changed, None));
 }
 
 #[test]

@@ -148,7 +148,7 @@ kinds! {
         why "A server can change a tool's description after you decided to trust it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     TOOL_HELD_BACK: Warning "tool-held-back", "a changed or new tool is held back",
-        why "The server has `\"trust\": \"pin\"` or `\"quarantine\"`: agents don't see the tool until you approve it.",
+        why "By the server's `trust`, or a quarantine that no person has ended, agents don't see the tool until you approve it.",
         advice "Run `mcpzip approve SERVER`, which shows the change.";
     SERVER_TRUST_SHARED: Note "server-trust-shared", "a server's `trust` is stricter than its entry says",
         why "Another entry runs the same program, or has the same URL, with a stricter `trust`. That counts for both, so that a second name does not avoid it.",

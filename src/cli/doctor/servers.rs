@@ -238,7 +238,7 @@ fn listing(server: &ServerReport, time: Duration, examination: &mut Examination)
 
 /// Reports tools that changed, or are held back until the user approves them.
 fn changes(server: &ServerReport, trust: Option<Trust>, examination: &mut Examination) {
-    let is_held = trust.is_some_and(|trust| trust != Trust::Report);
+    let is_held = trust.is_some_and(|trust| !trust.is_report());
     let waits = is_held && server.pending.iter().any(|one| !one.rejected);
     if server.quarantined || waits && server.changed.is_empty() {
         let what = server.changed_text().unwrap_or_default();

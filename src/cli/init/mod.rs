@@ -24,12 +24,13 @@ use super::printable::printable;
 use super::setup::{Machine, approvals, ask_for_approval, client_names, clients_of, rule_warnings};
 use super::twins::{self, SecretFlags};
 use crate::clients::{
-    Choice, Client, CodexApproval, Connection, Found, Item, Known, Launch, Plan, Scope,
+    Choice, Client, CodexApproval, Connection, Found, Item, Known, Launch, Plan, PlanError, Scope,
     Surroundings, Survey, Verdict, barrier,
 };
 use crate::config::{Config, command_with_options};
 use crate::proxy::counted;
 use crate::shutdown;
+use crate::text::chain;
 use dialog::{Answer, Line};
 use popular::Popular;
 use trial::Tried;
@@ -132,7 +133,9 @@ pub(super) async fn run(
     let undo = match is_writing {
         true => {
             let run = machine.journal().apply("init", &draft.plan.edits);
-            Some(run.map_err(anyhow::Error::from)?)
+            let run = run.map_err(|error| migrate::not_applied(error, &draft.plan.edits))?;
+            output.made(&run);
+            Some(run)
         }
         false => None,
     };
@@ -612,9 +615,15 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             plan.warnings.push(warning);
             continue;
         }
-        let connection = plan
-            .add_connection(&location, &launch, config_file, &machine.around)
-            .map_err(anyhow::Error::from)?;
+        let connection = match plan.add_connection(&location, &launch, config_file, &machine.around)
+        {
+            Err(error @ PlanError::Unwritable { .. }) => {
+                let warning = format!("{} is not connected: {}", client.title(), chain(&error));
+                plan.warnings.push(warning);
+                continue;
+            }
+            connection => connection.map_err(anyhow::Error::from)?,
+        };
         // The entry may be one that the plan adds in place of the client's servers.
         let had_entry = survey
             .found

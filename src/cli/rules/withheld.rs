@@ -56,14 +56,23 @@ pub(super) fn of(
     };
     let change = pins.change(server, tool).or_else(anywhere);
     let is_rejected = change.as_ref().is_some_and(|change| change.is_rejected);
-    if is_rejected || entry.trust == Trust::Report && pins.holding_fault(server).is_none() {
+    let is_reported = entry.trust.is_report() && !pins.is_quarantined(server);
+    if is_rejected || is_reported && pins.holding_fault(server).is_none() {
         return withheld(
             "rejected",
             format!("a person has rejected the tool ({review})"),
         );
     }
+    let elsewhere = change
+        .as_ref()
+        .and_then(|change| change.approved_elsewhere(server));
     if pins.is_quarantined(server) {
-        let reason = format!("the tool is in quarantine until a person has approved it ({review})");
+        let reason = match &elsewhere {
+            Some(elsewhere) => format!("the tool is in quarantine: {elsewhere} ({review})"),
+            None => {
+                format!("the tool is in quarantine until a person has approved it ({review})")
+            }
+        };
         return withheld("quarantined", reason);
     }
     let Some(change) = change else {
@@ -75,6 +84,10 @@ pub(super) fn of(
         };
         return withheld("uncompared", reason);
     };
+    if let Some(elsewhere) = elsewhere {
+        let reason = format!("the tool waits for a person: {elsewhere} ({review})");
+        return withheld(change.kind.word(), reason);
+    }
     let how = match &change.kind {
         ChangeKind::Renamed { from } => format!("is new, and was probably `{from}` before"),
         ChangeKind::New => match pins.waits_under(key, &change.now) {

@@ -23,10 +23,11 @@ use super::stored::Stored;
 use super::withheld::{self, Withheld, becomes_limit};
 use super::{
     Choice, Client, ConfigLocation, Edit, Entry, Found, Launch, Node, PlanError, Scope,
-    SecretsPlan, Surroundings, Survey, Syntax, Verdict, secrets,
+    SecretsPlan, Surroundings, Survey, Syntax, Text, Verdict, secrets,
 };
-use crate::config::{Environment, env, older_config_file, safe_name};
+use crate::config::{Config, Environment, Trust, env, older_config_file, safe_name};
 use crate::secret::{Masker, Secret};
+use crate::tool::ServerName;
 
 /// A program whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -358,6 +359,10 @@ impl Import {
         let has_literals = !of_servers.literals.is_empty();
         let edit = Edit::of_config(config_file, &source, &text, paths, has_literals, &mut notes);
         edits.extend(edit);
+        let config = |text: &Text| Config::parse(&text.text(), config_file, environment).ok();
+        if let (Some(before), Some(after)) = (config(&source.text), config(&text)) {
+            notes.extend(stricter(&before, &after));
+        }
         Ok(Self {
             items,
             edits,
@@ -367,6 +372,27 @@ impl Import {
             masker: Masker::new(secrets),
         })
     }
+}
+
+/// Names the servers of `before` that get a stricter `trust`, as they run the program of one that comes over.
+fn stricter(before: &Config, after: &Config) -> Vec<String> {
+    let note = |(name, by): (&ServerName, &ServerName)| {
+        let (earlier, now) = (
+            before.servers.get(name)?.trust,
+            after.servers.get(name)?.trust,
+        );
+        let wait = match now {
+            Trust::Pin => "changed and new tools of it wait for",
+            _ => "nothing of it can be used before",
+        };
+        (now > earlier).then(|| {
+            format!(
+                "`{name}` of mcpzip is the same program or URL as `{by}` and gets its `\"trust\": \"{}\"`: {wait} `mcpzip approve {name}`",
+                now.text()
+            )
+        })
+    };
+    after.raised_trust.iter().filter_map(note).collect()
 }
 
 impl Draft {

@@ -83,7 +83,7 @@ impl Failure {
                 Withheld::Denied(rule) => denied_tool(name, rule),
                 Withheld::ByArguments(rule) => denied_call(name, rule),
                 Withheld::AppOnly => app_only_tool(name),
-                Withheld::Unapproved(kind) => held_tool(name, Some(kind)),
+                Withheld::Unapproved(kind, said) => held_tool(name, Some(kind), said.as_deref()),
                 Withheld::Rejected => rejected_tool(name),
                 Withheld::NotAdapted => unadapted_tool(name),
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
@@ -275,13 +275,14 @@ fn denied_call(name: &QualifiedName, rule: &str) -> Words {
 }
 
 /// The tool differs from the approved ones.
-fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>) -> Words {
-    let reason = match kind {
-        Some(ChangeKind::New) => "no person has approved it yet".to_owned(),
-        Some(ChangeKind::Renamed { from }) => {
+fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>, said: Option<&str>) -> Words {
+    let reason = match (said, kind) {
+        (Some(said), _) => said.to_owned(),
+        (_, Some(ChangeKind::New)) => "no person has approved it yet".to_owned(),
+        (_, Some(ChangeKind::Renamed { from })) => {
             format!("no person has approved it yet; it was probably called `{from}` before")
         }
-        Some(ChangeKind::Changed | ChangeKind::Vanished) | None => {
+        (_, Some(ChangeKind::Changed | ChangeKind::Vanished) | None) => {
             "its server changed its definition after it was approved or first seen".to_owned()
         }
     };
@@ -430,7 +431,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
         CallError::Changed { .. } => {
             "nothing was called; call again, so that the user is asked about the tool as it is now"
         }
-        CallError::Withheld { .. } => return held_tool(name, None),
+        CallError::Withheld { .. } => return held_tool(name, None, None),
         CallError::Paused(paused) => return held_call(&name.to_string(), paused),
     };
     Words::new(

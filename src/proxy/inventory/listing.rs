@@ -13,7 +13,6 @@ use super::watched::Watch;
 use super::{Inventory, Progress, changes, findings};
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{Entries, Failure, Listed, Pending, ServerTools};
-use crate::config::Trust;
 use crate::events::Event;
 use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
@@ -200,7 +199,7 @@ impl Inventory {
         let config = self.callers.unscoped().config();
         let entry = config.servers.get(server);
         let is_for_people = entry.is_some_and(|entry| entry.is_for_people());
-        let is_of_person = is_for_people && entry.is_some_and(|entry| entry.trust == Trust::Report);
+        let is_of_person = is_for_people && entry.is_some_and(|entry| entry.trust.is_report());
         // A first list does not change anything, and the list of one person does not concern others.
         let concerns_replicas = !is_for_people && self.snapshot().server(server).is_some();
         let program = entry.map_or_else(String::new, |entry| entry.transport.program());

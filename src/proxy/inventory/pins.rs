@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Inventory;
 use crate::audit::{Kind, Outcome};
 use crate::catalog::{ChangeKind, Key, Pending, Tool};
-use crate::config::{Config, Trust};
+use crate::config::Config;
 use crate::notify::Notice;
 use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
@@ -13,8 +13,8 @@ use crate::upstream::NotListed;
 
 /// The reason why a tool's pin withholds it.
 pub(in crate::proxy) enum PinState {
-    /// Its definition differs from the approved one in this way.
-    Differs(ChangeKind),
+    /// Its definition differs from the approved one in this way, or this is said of it.
+    Differs(ChangeKind, Option<String>),
     /// A person has rejected it.
     Rejected,
     /// It cannot be compared, for this reason or because its server was not listed yet.
@@ -49,7 +49,7 @@ impl Inventory {
         let config = self.callers.unscoped().config();
         let entry = config.servers.get(server);
         let is_of_person =
-            entry.is_some_and(|entry| entry.is_for_people() && entry.trust == Trust::Report);
+            entry.is_some_and(|entry| entry.is_for_people() && entry.trust.is_report());
         !is_of_person && self.pins.is_unrecorded(server)
     }
 
@@ -173,7 +173,10 @@ impl Inventory {
         let server = tool.server().name();
         match self.pins.change(server, tool.entry().as_listed()) {
             Some(change) if change.is_rejected => PinState::Rejected,
-            Some(change) => PinState::Differs(change.kind),
+            Some(change) => {
+                let elsewhere = change.approved_elsewhere(server);
+                PinState::Differs(change.kind, elsewhere)
+            }
             None => PinState::Unknown(self.pins.fault(server)),
         }
     }

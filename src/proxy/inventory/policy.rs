@@ -64,13 +64,11 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
     })
 }
 
-/// The servers whose tools are held back unless they are known to be the approved ones.
+/// The `trust` of the servers, where their entries or those of the same programs say one.
 pub(in crate::proxy) fn pinned(config: &Config) -> BTreeMap<ServerName, Trust> {
     let pinned = config
         .servers
         .iter()
         .map(|(server, entry)| (server.clone(), entry.trust));
-    pinned
-        .filter(|(_, trust)| *trust != Trust::Report)
-        .collect()
+    pinned.filter(|(_, trust)| *trust != Trust::Unset).collect()
 }

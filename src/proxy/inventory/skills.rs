@@ -12,7 +12,7 @@ use percent_encoding::percent_decode_str;
 
 use super::Inventory;
 use crate::catalog::{ServerTools, Snapshot, ToolEntry};
-use crate::config::{Config, Trust, Verdict};
+use crate::config::{Config, Verdict};
 use crate::proxy::own_uris;
 use crate::proxy::skill::Skill;
 use crate::proxy::view::View;
@@ -107,7 +107,7 @@ impl Inventory {
     /// machine.
     pub(in crate::proxy) fn compares_skills(config: &Config, server: &ServerName) -> bool {
         let entry = config.servers.get(server);
-        entry.is_some_and(|entry| entry.holds().is_some() || entry.trust != Trust::Report)
+        entry.is_some_and(|entry| entry.holds().is_some() || !entry.trust.is_report())
     }
 
     /// Whether `own` may stand, at its server, for something of a skill that the client may not see.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::findings::{self, TextFinding};
 use super::{Coverage, Inventory, Progress};
 use crate::catalog::{ChangeKind, Kind, Pending, ServerTools};
-use crate::config::{Config, Server, Transport, Trust};
+use crate::config::{Config, Server, Transport};
 use crate::proxy::view::View;
 use crate::search::{self, Request};
 use crate::text::ago;
@@ -121,6 +121,9 @@ pub(crate) struct Difference {
     /// The likeliest old name of a renamed tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub from: Option<String>,
+    /// The other name of its server under which a person has approved it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved_under: Option<String>,
     /// A person has rejected it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub rejected: bool,
@@ -138,6 +141,7 @@ impl Difference {
                 ChangeKind::Renamed { from } => Some(from.clone()),
                 _ => None,
             },
+            approved_under: change.under.clone(),
             rejected: change.is_rejected,
         });
         let instructions = pending.instructions.as_ref().map(|_| Self {
@@ -145,6 +149,7 @@ impl Difference {
             entry: None,
             change: "instructions",
             from: None,
+            approved_under: None,
             rejected: false,
         });
         let features = pending.features.as_ref().map(|_| Self {
@@ -152,6 +157,7 @@ impl Difference {
             entry: None,
             change: "prompts_and_resources",
             from: None,
+            approved_under: None,
             rejected: false,
         });
         let entries = pending.entries.iter().map(|(label, change)| Self {
@@ -159,6 +165,7 @@ impl Difference {
             entry: Some(label.clone()),
             change: change.kind.word(),
             from: None,
+            approved_under: change.under.clone(),
             rejected: change.is_rejected,
         });
         let texts = instructions.into_iter().chain(features);
@@ -380,7 +387,7 @@ impl Inventory {
             };
         }
         let shown = known.filter(|_| !is_outlined);
-        let is_pinned = entry.is_some_and(|entry| entry.trust != Trust::Report);
+        let is_pinned = entry.is_some_and(|entry| !entry.trust.is_report());
         ServerReport {
             name: server.to_string(),
             state,

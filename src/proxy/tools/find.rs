@@ -125,7 +125,7 @@ impl Tools {
             Withheld::AppOnly
         } else {
             match self.inventory.pin_state(tool) {
-                PinState::Differs(kind) => Withheld::Unapproved(kind),
+                PinState::Differs(kind, said) => Withheld::Unapproved(kind, said),
                 PinState::Rejected => Withheld::Rejected,
                 PinState::Unknown(fault) => Withheld::Uncompared(fault),
             }

@@ -8,7 +8,6 @@ use serde_json::value::RawValue;
 use super::Tools;
 use super::call::Call;
 use crate::catalog::Tool;
-use crate::config::Trust;
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
 use crate::proxy::answers::content::text_of;
@@ -85,7 +84,7 @@ impl Tools {
         let own = tool.own_name();
         let entry = config.servers.get(&own.server);
         let is_held =
-            entry.is_some_and(|entry| entry.holds().is_some() && entry.trust != Trust::Report);
+            entry.is_some_and(|entry| entry.holds().is_some() && !entry.trust.is_report());
         let Ok(ServerReply::Result(result)) = &answered else {
             return answered;
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::{Phase, Slot};
-use crate::config::{IdleTimeout, Trust};
+use crate::config::IdleTimeout;
 use crate::upstream::connection::Connection;
 
 /// A connection in use: it is not closed for idleness while this exists.
@@ -22,7 +22,7 @@ pub(in crate::upstream) struct Lease {
 impl Lease {
     /// Whether only approved tools may be called.
     pub(in crate::upstream) fn is_pinned(&self) -> bool {
-        self.slot.entry.trust != Trust::Report
+        !self.slot.entry.trust.is_report()
     }
 
     /// Whether the server was stopped since. Then a request is not repeated, which would start it again.

@@ -3,9 +3,12 @@
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
+use std::process::Command;
 use std::time::Duration;
 
-use super::case::{Machine, user_file};
+use super::case::{Machine, user_file, verdict};
+use crate::support::command::{self, Outcome};
+use crate::support::tool;
 
 const CLIENTS: [&str; 6] = [
     "claude-code",
@@ -88,20 +91,73 @@ fn a_kill_leaves_each_file_old_or_new() {
     println!("{stopped} of 40 were stopped between the first and the last file");
 }
 
+/// The command as an ordinary user runs it, who has the home: nothing keeps root from writing. `None` if that cannot be tried here.
+fn as_user(machine: &Machine, arguments: &[&str]) -> Option<Outcome> {
+    let plain = machine.setup().command(arguments);
+    if !rustix::process::geteuid().is_root() {
+        return Some(command::run(plain, ""));
+    }
+    if !tool::has("setpriv", "util-linux") {
+        return None;
+    }
+    let mut chown = Command::new("chown");
+    chown.args(["-R", "65534:65534"]);
+    let owner = chown.arg(machine.setup().home().path("")).status();
+    assert!(owner.unwrap().success());
+    let mut command = command::through("setpriv", &plain);
+    command
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(plain.get_program())
+        .args(plain.get_args())
+        .current_dir(machine.home(""));
+    Some(command::run(command, ""))
+}
+
+#[test]
+fn a_file_that_cannot_be_written_costs_its_client_alone() {
+    let machine = machine();
+    let directory = machine.home(".lmstudio");
+    let permit = |mode| {
+        std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    permit(0o555);
+    let before = machine.read(user_file("lm-studio"));
+    let Some(set_up) = as_user(&machine, &["init", "--yes", "--dry-run", "--no-test"]) else {
+        return;
+    };
+    let set_up = set_up.code(0).to_string();
+    assert!(set_up.contains("LM Studio is not connected"), "{set_up}");
+    for mode in ["--dry-run", "--yes"] {
+        let report = as_user(&machine, &["migrate", mode, "--json"]).unwrap();
+        let report = report.code(0).json();
+        let (kind, reason) = verdict(&report, "lm-studio");
+        assert_eq!(kind, "stays", "{report:#}");
+        assert!(reason.contains("cannot be written"), "{reason}");
+        assert_eq!(verdict(&report, "cursor").0, "moves", "{report:#}");
+        let files = report["files"].as_array().unwrap();
+        assert_eq!(files.len(), CLIENTS.len(), "{report:#}");
+    }
+    permit(0o755);
+    assert_eq!(machine.read(user_file("lm-studio")), before);
+    assert!(!machine.read(user_file("cursor")).contains("\"x\""));
+}
+
 #[test]
 fn a_file_that_cannot_be_written_takes_all_back() {
     let machine = machine();
+    // The name of a new file next to it would be too long.
+    let (list, target) = (machine.home(user_file("lm-studio")), "m".repeat(250));
+    std::fs::rename(&list, machine.home(&target)).unwrap();
+    std::os::unix::fs::symlink(machine.home(&target), &list).unwrap();
     let before = machine.everything();
-    let directory = machine.home(".lmstudio");
-    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o500)).unwrap();
-    if std::fs::write(directory.join("probe"), "").is_ok() {
-        // Nothing keeps root from writing.
-        std::fs::remove_file(directory.join("probe")).unwrap();
-        return;
-    }
     let failed = machine.run(&["migrate", "--yes"]).code(1);
-    assert!(failed.stderr.contains("lmstudio"), "{failed}");
-    std::fs::set_permissions(&directory, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for told in [
+        "lmstudio",
+        "nothing was changed",
+        "`mcpzip migrate --without lm-studio`",
+    ] {
+        assert!(failed.stderr.contains(told), "{told}: {failed}");
+    }
     assert_eq!(machine.everything(), before);
     assert_eq!(
         machine.run(&["undo", "--list"]).code(0).json(),
