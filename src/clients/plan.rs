@@ -367,6 +367,7 @@ impl Plan {
         warnings.splice(0..0, approval::warning(&items));
         warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(of_config);
+        let limits = shared.limits();
         warnings.extend(shared.notes);
         warnings.extend(choice.history.warning());
         warnings.extend(withheld::given_up(&given_up));
@@ -381,7 +382,7 @@ impl Plan {
         let leaving = (!leaving.is_empty()).then(|| leaving_out(&leaving, &kept, choice, survey));
         warnings.splice(0..0, leaving.clone());
         let mut tightened = warnings::tightened(survey, &placed, config.text.node());
-        for limit in hidden.into_iter().chain(shared.limits) {
+        for limit in hidden.into_iter().chain(limits) {
             if !tightened.contains(&limit) {
                 tightened.push(limit);
             }

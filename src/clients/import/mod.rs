@@ -304,7 +304,7 @@ impl Import {
             of_clients = ruled(survey, &placed);
         }
         let shared = servers.share_rules(&of_clients, &placed, &limits);
-        notes.extend(shared.limits);
+        notes.extend(shared.limits());
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;
         let renamed = items.iter().find(|item| match &item.verdict {
