@@ -458,6 +458,14 @@ fn other_programs_are_others() {
             "docker run --unheard-of n x/z",
         ),
         ("docker run x/y a", "docker run x/y b"),
+        (
+            "docker run --entrypoint node x/y dist/index.js",
+            "docker run --entrypoint node x/z dist/index.js",
+        ),
+        (
+            "docker run --entrypoint=/server -i x/y",
+            "docker run --entrypoint=/server -i x/z",
+        ),
         ("sh -c cd~/x~&&~a-mcp", "sh -c cd~/x~&&~b-mcp"),
         ("sh -c npm~install~&&~a-mcp", "sh -c npm~install~&&~b-mcp"),
         ("sh -c poetry~install;~a-mcp", "sh -c poetry~install;~b-mcp"),
