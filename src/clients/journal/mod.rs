@@ -367,17 +367,23 @@ impl Journal {
                 Some(text) => put(path, text),
                 None => take_out(path),
             };
-            written.map_err(|error| match (number, error) {
+            let Err(error) = written else { continue };
+            return Err(match (number, error) {
                 (0, JournalError::Disk { path, source }) => {
                     JournalError::blocked(&id, &path, &source)
                 }
-                (_, error) => JournalError::Partly {
-                    id: id.clone(),
-                    done: paths().take(number).collect(),
-                    rest: paths().skip(number).collect(),
-                    source: Box::new(error),
-                },
-            })?;
+                (_, error) => {
+                    // For the list of runs. The error says it anyway.
+                    record.state = RunState::Begun;
+                    let _ = self.runs.save(&id, &record);
+                    JournalError::Partly {
+                        done: paths().take(number).collect(),
+                        rest: paths().skip(number).collect(),
+                        source: Box::new(error),
+                        id,
+                    }
+                }
+            });
         }
         record.state = RunState::Undone;
         let unreturned = reversal.unreturned.iter();

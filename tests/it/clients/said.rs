@@ -37,3 +37,57 @@ fn equal_limits_of_many_servers_are_one_line() {
         "{report:#}"
     );
 }
+
+#[test]
+fn an_undo_shows_no_value_that_is_gone_already() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {"gh": {"command": "gh-mcp"}, "fs": {"command": "fs-mcp"}}}"#,
+    );
+    machine.migrate(&[]);
+    machine.run(&["remove", "gh"]).code(0);
+    let preview = machine.run(&["undo", "--dry-run"]).code(0).json();
+    let effects = preview["effects"].to_string();
+    assert!(effects.contains("mcpServers.fs"), "{preview:#}");
+    let config = &preview["effects"][0]["removed"];
+    assert_eq!(*config, json!(["mcpServers.fs"]), "{preview:#}");
+}
+
+#[test]
+fn a_run_of_which_only_a_part_is_undone_is_not_listed_as_done() {
+    let machine = Machine::new();
+    let pad = "x".repeat(200_000);
+    machine.put(
+        user_file("cursor"),
+        &json!({ "pad": pad, "mcpServers": { "gh": { "command": "gh-mcp" } } }).to_string(),
+    );
+    machine.put(
+        user_file("kiro"),
+        r#"{"mcpServers": {"k": {"command": "k-mcp"}}}"#,
+    );
+    machine.migrate(&[]);
+    // Cursor's file is larger than a process may write here, which is also so for root.
+    let undo = machine.setup().command(&["undo", "--yes"]);
+    let mut limited = std::process::Command::new("sh");
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"])
+        .arg(undo.get_program())
+        .args(undo.get_args())
+        .env_clear();
+    for (name, value) in undo.get_envs() {
+        limited.env(name, value.unwrap_or_default());
+    }
+    let outcome = crate::support::command::run(limited, "").code(1);
+    let said = outcome.stderr.replace("\\n", "\n");
+    assert!(said.contains("mcp.json"), "{outcome}");
+    let state = |machine: &Machine| {
+        let runs = machine.run(&["undo", "--list", "--json"]).code(0).json();
+        runs[0]["state"].clone()
+    };
+    assert_eq!(state(&machine), "begun", "{outcome}");
+    machine.undo();
+    assert_eq!(state(&machine), "undone");
+    assert!(machine.read(user_file("cursor")).contains("gh-mcp"));
+    assert_eq!(machine.servers(), json!({}));
+}
