@@ -104,6 +104,7 @@ impl Journal {
         for edit in edits {
             check(edit)?;
         }
+            remove_temporary(&edit.path);
         let (id, mut record) = self.begin(command, edits)?;
         let directory = self.runs.of(&id);
         let roll_back = |done: &[Edit]| -> Result<(), JournalError> {
@@ -362,6 +363,9 @@ impl Journal {
         )?;
         let reversal = Reversal::of(&self.runs, &id, &record)?;
         let paths = || reversal.contents.iter().map(|(path, _)| path.clone());
+        for file in &record.files {
+            remove_temporary(&file.path);
+        }
         for (number, (path, content)) in reversal.contents.iter().enumerate() {
             let written = match content {
                 Some(text) => put(path, text),
@@ -452,6 +456,14 @@ fn put(path: &Path, text: &str) -> Result<(), JournalError> {
 
 /// Removes a file that we made. A link to it was there before, and stays.
 fn take_out(path: &Path) -> Result<(), JournalError> {
+/// Removes what a killed run has left next to a file. The locks of the journal and of the file are held, so that no other process of mcpzip
+/// writes it now.
+fn remove_temporary(path: &Path) {
+    if let Ok(target) = link_target(path) {
+        files::remove_temporary(&target);
+    }
+}
+
     let target = link_target(path).map_err(disk(path))?;
     fs::remove_file(&target).map_err(disk(path))
 }

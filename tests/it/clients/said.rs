@@ -91,3 +91,18 @@ fn a_run_of_which_only_a_part_is_undone_is_not_listed_as_done() {
     assert!(machine.read(user_file("cursor")).contains("gh-mcp"));
     assert_eq!(machine.servers(), json!({}));
 }
+
+#[test]
+fn what_a_killed_run_left_next_to_a_file_goes_with_the_undo() {
+    let machine = Machine::new();
+    machine.put(user_file("cursor"), GH);
+    machine.migrate(&[]);
+    let left = machine.put(".cursor/.mcp.json.17567.10.tmp", "{}");
+    let other = machine.put(".cursor/.mcp.json.old.tmp", "{}");
+    machine.undo();
+    assert!(!left.exists(), "it is still there");
+    assert!(other.exists(), "it is no file of mcpzip");
+    let left = machine.put(".cursor/.mcp.json.17567.11.tmp", "{}");
+    machine.migrate(&[]);
+    assert!(!left.exists(), "it is still there");
+}
