@@ -964,8 +964,8 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
                 "kind": rule.kind.name(),
                 "rule": masked(&rule.text),
                 "becomes": masked(&match rule.is_carried() {
-                    true => rule.carried.text(),
-                    false => rule.becomes(),
+                    true if !rule.is_idle => rule.carried.text(),
+                    _ => rule.becomes(),
                 }),
                 "outcome": rule.outcome().name(),
                 "file": rule.path.display().to_string(),

@@ -410,7 +410,11 @@ fn with_outcome(rule: Rule, placed: &[(&Found, String)], servers: &Servers) -> R
     let mut here = placed.iter().filter(|(found, _)| rule.is_about(found));
     let name = here.next().map(|(_, name)| name);
     let rights = name.and_then(|name| servers.rights(name));
+    let idle = rights
+        .as_ref()
+        .map(|rights| rights.leaves_out(&rule.carried));
     Rule {
+        is_idle: idle.unwrap_or_default(),
         decided: rights.map(|rights| rights.outcome_of(&rule.carried)),
         ..rule
     }

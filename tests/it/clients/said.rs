@@ -16,6 +16,31 @@ fn rules(report: &Value, part: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_rule_that_an_entry_does_not_get_does_not_become_one() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("goose"),
+        "extensions:\n  gs:\n    type: stdio\n    cmd: e\n    enabled: true\n    available_tools: [read_thing]\n",
+    );
+    machine.put(
+        ".config/goose/permission.yaml",
+        "user:\n  ask_before: [gs__create_issue, gs__read_thing]\n",
+    );
+    let report = machine.migrate(&[]);
+    let tools = &machine.servers()["gs"]["tools"];
+    let becomes = rules(&report, "carried_rules");
+    let of = |tool: &str| {
+        let mut rules = becomes.iter();
+        let (_, becomes) = rules.find(|(rule, _)| rule.contains(tool)).unwrap();
+        becomes.clone()
+    };
+    assert_eq!(tools["ask"], json!(["read_thing"]), "{report:#}");
+    assert_eq!(of("gs__read_thing"), "tools.ask read_thing");
+    let idle = "nothing: mcpzip denies it by another rule";
+    assert_eq!(of("gs__create_issue"), idle, "{report:#}");
+}
+
+#[test]
 fn equal_limits_of_many_servers_are_one_line() {
     let machine = Machine::new();
     machine.put(
