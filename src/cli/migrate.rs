@@ -514,7 +514,13 @@ async fn import(
         }
     }
     if !output.is_json() {
-        show_import(origin, &from, &import, machine, output);
+        show_import(
+            origin,
+            (&from, arguments.drop_rules),
+            &import,
+            machine,
+            output,
+        );
         if !can_ask {
             let screen = Screen {
                 output,
@@ -637,7 +643,13 @@ fn value_name(source: Source) -> String {
 }
 
 /// Prints the preview of an import.
-fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, output: &Output) {
+fn show_import(
+    origin: Origin,
+    (from, drops): (&Path, bool),
+    import: &Import,
+    machine: &Machine,
+    output: &Output,
+) {
     let screen = Screen {
         output,
         masker: &import.masker,
@@ -650,7 +662,10 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
     ));
     import.items.iter().for_each(|item| screen.item(item));
     screen.notes(
-        "These protections cannot be carried over:",
+        match drops {
+            true => "These protections stop working:",
+            false => "These protections cannot be carried over:",
+        },
         &import.blocking,
     );
     screen.notes("Notes:", &import.notes);
