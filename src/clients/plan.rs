@@ -461,13 +461,15 @@ fn stays(
             shell_word(&found.name)
         ));
     }
-    if let Some(unknown) = rules_of(survey, found).find(|rule| rule.is_unknown())
-        && !choice.drop_rules
-    {
-        let path = unknown.path.display();
+    let unknown = rules_of(survey, found).filter(|rule| rule.is_unknown());
+    let unknown =
+        unknown.map(|rule| format!("{} are not known: it {}", rule.path.display(), rule.text));
+    let unknown: BTreeSet<String> = unknown.collect();
+    if !unknown.is_empty() && !choice.drop_rules {
         return Some(format!(
-            "the rules in {path} are not known: it {}; correct it, or {}",
-            unknown.text,
+            "the rules in {}; correct {}, or {}",
+            Vec::from_iter(unknown.iter().map(String::as_str)).join(", and those in "),
+            if unknown.len() == 1 { "it" } else { "them" },
             all_the_same(found, around)
         ));
     }

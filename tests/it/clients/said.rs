@@ -41,6 +41,23 @@ fn a_rule_that_an_entry_does_not_get_does_not_become_one() {
 }
 
 #[test]
+fn all_files_of_rules_that_cannot_be_read_are_named_at_once() {
+    let machine = Machine::new();
+    machine.put(user_file("claude-code"), GH);
+    for file in [".claude/settings.json", ".claude/agents/a.md"] {
+        let path = machine.put(file, "");
+        std::fs::remove_file(&path).unwrap();
+        std::fs::create_dir(&path).unwrap();
+    }
+    let report = machine.migrate_readable();
+    let (_, reason) = verdict(&report, "gh");
+    for file in [".claude/settings.json", ".claude/agents/a.md"] {
+        assert!(reason.contains(file), "{reason}");
+    }
+    assert!(reason.contains("correct them"), "{reason}");
+}
+
+#[test]
 fn equal_limits_of_many_servers_are_one_line() {
     let machine = Machine::new();
     machine.put(
