@@ -148,3 +148,41 @@ fn what_a_killed_run_left_next_to_a_file_goes_with_the_undo() {
     machine.migrate(&[]);
     assert!(!left.exists(), "it is still there");
 }
+
+#[test]
+fn a_profile_of_zed_that_loses_its_tools_is_named() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("zed"),
+        r#"{"context_servers": {"zz": {"command": "z", "args": []}}, "agent": {"profiles": {"mine": {"name": "Mine", "enable_all_context_servers": false, "context_servers": {"zz": {"tools": {"get": true}}}}}}}"#,
+    );
+    let report = machine.migrate(&[]);
+    let lost = rules(&report, "lost_rules");
+    let text = "this profile has no tools of mcpzip until it names that, too";
+    assert!(
+        lost.iter().any(|(_, becomes)| becomes == text),
+        "{report:#}"
+    );
+    let doctor = machine.run(&["doctor", "--json"]);
+    assert!(!doctor.stdout.contains("client-rule-lost"), "{doctor}");
+}
+
+#[test]
+fn permissions_of_cursors_editor_are_listed() {
+    let machine = Machine::new();
+    machine.put(user_file("cursor"), GH);
+    machine.put(
+        ".cursor/permissions.json",
+        r#"{"mcpAllowlist": ["gh:get", "other:x", "*:*", 1]}"#,
+    );
+    let report = machine.migrate(&[]);
+    let lost = rules(&report, "lost_rules");
+    assert_eq!(lost.len(), 1, "{report:#}");
+    assert_eq!(lost[0].0, "gh:get", "{report:#}");
+    // It only permits, so no server stays because of it.
+    let machine = Machine::new();
+    machine.put(user_file("cursor"), GH);
+    machine.put(".cursor/permissions.json", "{");
+    let report = machine.migrate_readable();
+    assert_eq!(verdict(&report, "gh").0, "moves", "{report:#}");
+}
