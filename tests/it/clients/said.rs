@@ -186,3 +186,14 @@ fn permissions_of_cursors_editor_are_listed() {
     let report = machine.migrate_readable();
     assert_eq!(verdict(&report, "gh").0, "moves", "{report:#}");
 }
+
+#[test]
+fn a_directory_in_the_place_of_the_configuration_is_named_as_one() {
+    let machine = Machine::new();
+    std::fs::create_dir_all(machine.setup().config_path()).unwrap();
+    for command in [&["list"][..], &["config", "show"], &["config", "check"]] {
+        let outcome = machine.run(command).code(3);
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(said.contains("move the directory away"), "{outcome}");
+    }
+}
