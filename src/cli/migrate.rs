@@ -16,6 +16,7 @@ use super::setup::{
 };
 use super::twins::{self, SecretFlags};
 use super::undo::interrupted;
+use super::unknown::shown;
 use crate::clients::{
     Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, Known, Launch, Origin,
     Plan, Rule, Scope, Survey, Verdict, Wanted,
@@ -261,7 +262,8 @@ fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Ex
         None => "`mcpzip migrate --dry-run` shows those that they have".to_owned(),
     };
     Err(Exit::failed(format!(
-        "no client has a server `{name}`; {advice}"
+        "no client has a server `{}`; {advice}",
+        shown(name)
     )))
 }
 

@@ -197,3 +197,20 @@ fn a_directory_in_the_place_of_the_configuration_is_named_as_one() {
         assert!(said.contains("move the directory away"), "{outcome}");
     }
 }
+
+#[test]
+fn a_long_name_is_cut_and_said_once() {
+    let machine = Machine::new();
+    let long = "n".repeat(5000);
+    for command in [
+        &["add", &long, "--no-check", "--", "x"][..],
+        &["remove", &long],
+        &["call", &long],
+        &["migrate", "--only", &long],
+    ] {
+        let outcome = machine.run(command);
+        assert!(!outcome.stderr.is_empty(), "{outcome}");
+        assert!(outcome.stderr.len() < 500, "{outcome}");
+        assert!(outcome.stderr.matches("nnnn…").count() == 1, "{outcome}");
+    }
+}
