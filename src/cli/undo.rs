@@ -118,15 +118,15 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 Restored::Released(keys) => json!(keys),
                 _ => Value::Null,
             };
-            json!({ "file": path, "outcome": outcome, "kept": kept, "reverted": reverted })
+            json!({ "file": path.display().to_string(), "outcome": outcome, "kept": kept, "reverted": reverted })
         });
         let kept = kept
             .iter()
             .map(|it| json!({ "server": it.name, "reason": reason(it.reason) }));
         let unreturned = unreturned.iter().map(|it| {
             json!({
-                "client": it.client, "file": it.path, "server": it.name, "name": it.here,
-                "in_mcpzip": it.whereabouts == Whereabouts::Here, "backup": it.backup,
+                "client": it.client, "file": it.path.display().to_string(), "server": it.name, "name": it.here,
+                "in_mcpzip": it.whereabouts == Whereabouts::Here, "backup": it.backup.display().to_string(),
             })
         });
         output.json(&json!({

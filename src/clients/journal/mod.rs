@@ -33,6 +33,7 @@ use super::{Client, Node};
 use crate::config::link_target;
 use crate::files::{self, leads_nowhere, read_regular};
 use crate::secret::Secret;
+use crate::text::write_path;
 
 /// The records, in the state directory.
 #[derive(Debug, Clone)]
@@ -67,6 +68,7 @@ pub(crate) struct Summary {
     /// The files that it changed.
     pub files: Vec<PathBuf>,
     /// The directory with the previous files.
+    #[serde(serialize_with = "write_path")]
     pub backups: PathBuf,
     /// The reason why its record cannot be read, or a file that was kept with it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,9 +104,9 @@ impl Journal {
             |path, error| disk(path)(error),
         )?;
         for edit in edits {
+            remove_temporary(&edit.path);
             check(edit)?;
         }
-            remove_temporary(&edit.path);
         let (id, mut record) = self.begin(command, edits)?;
         let directory = self.runs.of(&id);
         let roll_back = |done: &[Edit]| -> Result<(), JournalError> {
@@ -361,11 +363,11 @@ impl Journal {
             files.map(|file| (client(file), file.path.as_path())),
             |path, error| JournalError::blocked(&id, path, &error),
         )?;
-        let reversal = Reversal::of(&self.runs, &id, &record)?;
-        let paths = || reversal.contents.iter().map(|(path, _)| path.clone());
         for file in &record.files {
             remove_temporary(&file.path);
         }
+        let reversal = Reversal::of(&self.runs, &id, &record)?;
+        let paths = || reversal.contents.iter().map(|(path, _)| path.clone());
         for (number, (path, content)) in reversal.contents.iter().enumerate() {
             let written = match content {
                 Some(text) => put(path, text),
@@ -454,8 +456,6 @@ fn put(path: &Path, text: &str) -> Result<(), JournalError> {
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
 }
 
-/// Removes a file that we made. A link to it was there before, and stays.
-fn take_out(path: &Path) -> Result<(), JournalError> {
 /// Removes what a killed run has left next to a file. The locks of the journal and of the file are held, so that no other process of mcpzip
 /// writes it now.
 fn remove_temporary(path: &Path) {
@@ -464,6 +464,8 @@ fn remove_temporary(path: &Path) {
     }
 }
 
+/// Removes a file that we made. A link to it was there before, and stays.
+fn take_out(path: &Path) -> Result<(), JournalError> {
     let target = link_target(path).map_err(disk(path))?;
     fs::remove_file(&target).map_err(disk(path))
 }

@@ -96,6 +96,7 @@ fn an_undo_shows_no_value_that_is_gone_already() {
     assert_eq!(*config, json!(["mcpServers.fs"]), "{preview:#}");
 }
 
+#[cfg(target_os = "linux")]
 #[test]
 fn a_run_of_which_only_a_part_is_undone_is_not_listed_as_done() {
     let machine = Machine::new();
@@ -212,5 +213,52 @@ fn a_long_name_is_cut_and_said_once() {
         assert!(!outcome.stderr.is_empty(), "{outcome}");
         assert!(outcome.stderr.len() < 500, "{outcome}");
         assert!(outcome.stderr.matches("nnnn…").count() == 1, "{outcome}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_not_unicode_is_no_panic_in_json() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let machine = Machine::new();
+    let directory = machine.home("").join(std::ffi::OsStr::from_bytes(b"d\xff"));
+    let project = directory.join(".cursor/mcp.json");
+    let config = directory.join("config.json");
+    std::fs::create_dir_all(project.parent().unwrap()).unwrap();
+    std::fs::write(&project, r#"{"mcpServers": {}}"#).unwrap();
+    let text =
+        r#"{"mcpServers": {"a": {"command": "x", "env": {"TOKEN": "tok-0123456789abcdef"}}}}"#;
+    std::fs::write(&config, text).unwrap();
+    for (command, has_config) in [
+        (&["connect", "cursor", "--scope", "project"][..], false),
+        (
+            &["connect", "cursor", "--scope", "project", "--dry-run"],
+            false,
+        ),
+        (&["secret", "migrate", "--dry-run"], true),
+        (&["config", "extract-secrets", "--dry-run"], true),
+        (&["config", "extract-secrets", "--yes"], true),
+        (&["config", "show"], true),
+        (&["config", "check"], true),
+        (&["config", "path"], true),
+        (&["list"], true),
+        (&["add", "b", "--no-check", "--", "x"], true),
+        (&["remove", "b"], true),
+        (&["doctor"], true),
+        (&["status"], true),
+        (&["migrate", "--dry-run"], true),
+    ] {
+        let mut run = machine.setup().command(&[command, &["--json"]].concat());
+        run.current_dir(&directory);
+        if has_config {
+            run.arg("--config").arg(&config);
+        }
+        let outcome = crate::support::command::run(run, "");
+        let said = format!("{}{}", outcome.stdout, outcome.stderr);
+        assert!(!said.contains("panicked"), "{command:?}: {outcome}");
+        assert!(
+            !said.contains("a fault inside mcpzip"),
+            "{command:?}: {outcome}"
+        );
     }
 }
