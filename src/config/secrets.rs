@@ -292,8 +292,8 @@ fn is_measure(text: &str) -> bool {
     unit.len() < text.len() && unit.len() <= 2
 }
 
-/// Whether a word has a part of letters and digits or a sign, as keys and passwords have. It is no number with a unit, no path, host, port,
-/// image or package with its version, no reference and no known word.
+/// Whether a word has a part of letters and digits or a sign, as keys and passwords have, and is not a number with a unit, a path, a host,
+/// a port, an image or package with its version, a reference or a known word.
 fn is_mixed(text: &str) -> bool {
     const KNOWN: [&str; 5] = ["http2", "http3", "ipv4", "ipv6", "utf8"];
     let is_part = |part: &str| {

@@ -2,8 +2,8 @@
 
 use super::lines::UNKNOWN;
 use super::options::{Options, Reading, has};
+use super::scripts::is_shell;
 use super::spelling::{bare, names};
-use super::wrappers::is_starter;
 use super::{Kind, directories};
 use crate::config::runner::without_cmd;
 
@@ -235,7 +235,8 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
             let after = args.get(reading.at + 1..).unwrap_or_default();
             let mut line = [vec![(*program).to_owned()], after.to_vec()].concat();
             // The program is in the image, as another is in a directory. A package that a runner starts there is not.
-            if !is_starter(&bare(program)) {
+            let name = bare(program);
+            if !is_runner(&name) && !is_shell(&name) {
                 let image = args.get(reading.at);
                 line.extend(image.map(|image| names(kind, image)[1].clone()));
             }

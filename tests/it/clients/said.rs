@@ -1,5 +1,7 @@
 //! Plans, undos and errors say what is so, and no more than once.
 
+use std::process::Stdio;
+
 use serde_json::{Value, json};
 
 use super::case::{Machine, user_file, verdict};
@@ -43,15 +45,14 @@ fn a_rule_that_an_entry_does_not_get_does_not_become_one() {
 #[test]
 fn all_files_of_rules_that_cannot_be_read_are_named_at_once() {
     let machine = Machine::new();
-    machine.put(user_file("claude-code"), GH);
-    for file in [".claude/settings.json", ".claude/agents/a.md"] {
-        let path = machine.put(file, "");
-        std::fs::remove_file(&path).unwrap();
-        std::fs::create_dir(&path).unwrap();
+    machine.put(user_file("cursor"), GH);
+    let files = [".cursor/cli-config.json", ".config/cursor/cli-config.json"];
+    for file in files {
+        machine.put(file, "{");
     }
     let report = machine.migrate_readable();
     let (_, reason) = verdict(&report, "gh");
-    for file in [".claude/settings.json", ".claude/agents/a.md"] {
+    for file in files {
         assert!(reason.contains(file), "{reason}");
     }
     assert!(reason.contains("correct them"), "{reason}");
@@ -88,7 +89,7 @@ fn an_undo_shows_no_value_that_is_gone_already() {
         r#"{"mcpServers": {"gh": {"command": "gh-mcp"}, "fs": {"command": "fs-mcp"}}}"#,
     );
     machine.migrate(&[]);
-    machine.run(&["remove", "gh"]).code(0);
+    let _ = machine.run(&["remove", "gh"]).code(0);
     let preview = machine.run(&["undo", "--dry-run"]).code(0).json();
     let effects = preview["effects"].to_string();
     assert!(effects.contains("mcpServers.fs"), "{preview:#}");
@@ -117,6 +118,9 @@ fn a_run_of_which_only_a_part_is_undone_is_not_listed_as_done() {
         .args(["-c", "trap '' XFSZ; ulimit -f 100; exec \"$@\"", "sh"])
         .arg(undo.get_program())
         .args(undo.get_args())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .env_clear();
     for (name, value) in undo.get_envs() {
         limited.env(name, value.unwrap_or_default());
@@ -203,6 +207,8 @@ fn a_directory_in_the_place_of_the_configuration_is_named_as_one() {
 fn a_long_name_is_cut_and_said_once() {
     let machine = Machine::new();
     let long = "n".repeat(5000);
+    machine.put(user_file("cursor"), GH);
+    machine.migrate(&[]);
     for command in [
         &["add", &long, "--no-check", "--", "x"][..],
         &["remove", &long],
