@@ -176,7 +176,7 @@ pub(crate) fn replace(path: &Path, parts: &[&[u8]]) -> io::Result<()> {
 pub(crate) fn prepare(path: &Path, parts: &[&[u8]]) -> io::Result<Replacement> {
     let directory = directory_of(path)?;
     create_private_directory(directory)?;
-    remove_abandoned(directory, |name| {
+    remove_abandoned(directory, ABANDONED, |name| {
         name.starts_with('.') && name.ends_with(".tmp")
     });
     Replacement::write(path, parts, None)
@@ -236,7 +236,7 @@ fn prepare_there(path: &Path, content: &[u8], mask: u32) -> io::Result<Replaceme
     create_private_directory(directory)?;
     let own = path.file_name().unwrap_or_default().to_string_lossy();
     // Others may have temporary files there, so only those of this file are removed.
-    remove_abandoned(directory, |name| is_temporary_of(&own, name));
+    remove_abandoned(directory, ABANDONED, |name| is_temporary_of(&own, name));
     let before = before.as_ref().map(|before| (before, mask));
     Replacement::write(path, &[content], before)
 }
@@ -356,8 +356,19 @@ fn is_temporary_of(own: &str, name: &str) -> bool {
         .is_some_and(|(process, count)| is_number(process) && is_number(count))
 }
 
-/// Removes temporary files of killed writers, whose names `is_ours` knows. One that cannot be removed only takes up space.
-fn remove_abandoned(directory: &Path, is_ours: impl Fn(&str) -> bool) {
+/// Removes the temporary files for the file at `path`, which no other process of mcpzip may be writing.
+pub(crate) fn remove_temporary(path: &Path) {
+    let own = path.file_name().unwrap_or_default().to_string_lossy();
+    if let Ok(directory) = directory_of(path) {
+        remove_abandoned(directory, Duration::ZERO, |name| {
+            is_temporary_of(&own, name)
+        });
+    }
+}
+
+/// Removes temporary files of killed writers that are older than `least`, whose names `is_ours` knows. One that cannot be removed only takes
+/// up space.
+fn remove_abandoned(directory: &Path, least: Duration, is_ours: impl Fn(&str) -> bool) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let name = entry.file_name();
         // A link, and where it leads, is left alone.
@@ -368,7 +379,7 @@ fn remove_abandoned(directory: &Path, is_ours: impl Fn(&str) -> bool) {
             .and_then(|metadata| metadata.modified())
             .ok()
             .and_then(|time| time.elapsed().ok());
-        if is_temporary && age.is_some_and(|age| age > ABANDONED) {
+        if is_temporary && age.is_some_and(|age| age > least) {
             let _ = fs::remove_file(entry.path());
         }
     }

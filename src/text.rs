@@ -1,8 +1,10 @@
 //! Text for people: truncation, similar names, and errors with their causes.
 
 use std::error::Error;
+use std::path::Path;
 use std::time::Duration;
 
+use serde::Serializer;
 use unicode_normalization::UnicodeNormalization as _;
 
 /// Maximum length of compared names, in characters. Names from outside may have any length.
@@ -25,6 +27,11 @@ pub(crate) fn shell_word(text: &str) -> String {
         true => text.to_owned(),
         false => format!("'{}'", text.replace('\'', r"'\''")),
     }
+}
+
+/// Serializes a path as it is shown, also one that is not Unicode.
+pub(crate) fn write_path<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&path.display())
 }
 
 /// How long ago something of this age was.

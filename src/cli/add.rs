@@ -275,7 +275,7 @@ impl Addition<'_> {
         };
         if output.is_json() {
             let check = trial.as_ref().map(Trial::to_json);
-            output.json(&json!({ "server": name, "file": file, "change": done, "undo": run, "check": check, "hints": hints }));
+            output.json(&json!({ "server": name, "file": file.display().to_string(), "change": done, "undo": run, "check": check, "hints": hints }));
         } else if let Some(trial) = &trial {
             trial.show(name, output);
         }

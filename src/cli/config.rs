@@ -89,14 +89,14 @@ fn show(paths: &Paths, output: &Output) {
     let file = &paths.config_file;
     let nowhere = leads_nowhere(file).filter(|_| !is_inline(file));
     if output.is_json_asked() {
-        let config = (!is_inline(file)).then_some(file);
+        let config = (!is_inline(file)).then(|| file.display().to_string());
         output.json(&json!({
             "config": config,
             "variable": is_inline(file).then_some(env::CONFIG_JSON.name),
             "exists": is_inline(file) || file.exists(),
             "problem": nowhere.map(|error| error.to_string()),
-            "cache": paths.cache_dir,
-            "state": paths.state_dir,
+            "cache": paths.cache_dir.display().to_string(),
+            "state": paths.state_dir.display().to_string(),
         }));
         return;
     }
@@ -179,7 +179,7 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
         return Err(Exit::of_setting(&mask(format!("{path}: {refused}"))));
     }
     if output.is_json_asked() {
-        output.json(&json!({ "config": paths.config_file, "servers": config.servers.len() }));
+        output.json(&json!({ "config": paths.config_file.display().to_string(), "servers": config.servers.len() }));
     } else {
         output.notable(&config_text::verdict(&path, config.warnings.len()));
     }

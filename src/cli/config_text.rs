@@ -83,7 +83,7 @@ pub(super) fn show(paths: &Paths, environment: &Environment, output: &Output) ->
         let shown = hidden.as_ref().map(|hidden| &hidden.text);
         let Checked { faults, warnings } = &checked;
         output.json(&json!({
-            "path": file, "text": shown, "digest": digest, "faults": faults, "warnings": warnings,
+            "path": file.display().to_string(), "text": shown, "digest": digest, "faults": faults, "warnings": warnings,
         }));
         return Ok(());
     }
@@ -176,7 +176,7 @@ pub(super) fn write(
     if output.is_json() {
         let Checked { faults, warnings } = &checked;
         output.json(&json!({
-            "path": file, "digest": digest(&current(file)?), "faults": faults, "warnings": warnings,
+            "path": file.display().to_string(), "digest": digest(&current(file)?), "faults": faults, "warnings": warnings,
         }));
     } else {
         checked.show(file, output);
@@ -298,10 +298,9 @@ fn current(file: &Path) -> Result<String, Exit> {
     if is_inline(file) {
         return Err(anyhow::Error::from(EditError::Inline).into());
     }
-    match Error::absent(file) {
-        _ if file.exists() => read(file),
-        Error::Missing { .. } => Ok(String::new()),
-        error => Err(error.into()),
+    match Config::text_of(file.to_owned()) {
+        Err(Error::Missing { .. }) => Ok(String::new()),
+        read => Ok(read?),
     }
 }
 

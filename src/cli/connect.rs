@@ -300,7 +300,7 @@ fn report(
         output.json(&json!({
             "client": location.client.name(),
             "scope": location.scope.name(),
-            "file": location.path,
+            "file": location.path.display().to_string(),
             "entries": names,
             "diff": changed_lines(diff),
             "changed": run.is_some(),

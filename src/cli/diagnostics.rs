@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::unknown::unknown;
+use super::unknown::{shown, unknown};
 use crate::config::{self, ChangeError, Config, EditError, with_options};
 use crate::daemon;
 use crate::downstream::http;
@@ -142,14 +142,17 @@ impl Exit {
                         profiles.join("`, `")
                     ),
                 };
-                format!("there is no tool `{name}`: {text}")
+                format!("there is no tool `{}`: {text}", shown(name))
             }
             Failure::Withheld {
                 name,
                 reason: Withheld::Denied(rule),
             } => format!("`{name}` is denied by your rules: {rule}"),
             Failure::Unknown { name, nearest, .. } if nearest.is_empty() => {
-                format!("there is no tool `{name}`; `mcpzip search` finds tools by need")
+                format!(
+                    "there is no tool `{}`; `mcpzip search` finds tools by need",
+                    shown(name)
+                )
             }
             // An agent has the argument `timeout` instead.
             Failure::Call { error, .. } if matches!(**error, CallError::Timeout { .. }) => {

@@ -55,14 +55,14 @@ pub(super) fn run(
         let files = extraction
             .edits
             .iter()
-            .map(|edit| json!({ "file": edit.path, "diff": edit.diff(&extraction.masker) }));
+            .map(|edit| json!({ "file": edit.path.display().to_string(), "diff": edit.diff(&extraction.masker) }));
         let literals = extraction
             .literals
             .iter()
             .map(|(server, keys)| json!({ "server": mask(server), "secrets": keys }));
         let names: Vec<&String> = extraction.stored.iter().map(|(name, _)| name).collect();
         output.json(&json!({
-            "file": secrets_file(file),
+            "file": secrets_file(file).display().to_string(),
             "literal": literals.collect::<Vec<_>>(),
             "stored": names,
             "files": files.collect::<Vec<_>>(),

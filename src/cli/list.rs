@@ -39,7 +39,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment, output: &Output) -> 
             |(name, fault)| json!({ "name": name, "state": "disabled", "reason": fault.to_string() }),
         );
         let servers = usable.chain(unusable).chain(faulty);
-        output.json(&json!({ "file": paths.config_file, "servers": servers.collect::<Vec<_>>() }));
+        output.json(&json!({ "file": paths.config_file.display().to_string(), "servers": servers.collect::<Vec<_>>() }));
         return Ok(());
     }
     let widths = config

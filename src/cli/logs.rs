@@ -65,7 +65,8 @@ pub(super) fn run(
         }
         if !arguments.follow {
             if output.is_json_asked() {
-                output.json(&json!({ "log": name, "file": path, "lines": [] }));
+                output
+                    .json(&json!({ "log": name, "file": path.display().to_string(), "lines": [] }));
             }
             output.note(&missing(name, &names));
             return Ok(());
@@ -91,7 +92,7 @@ pub(super) fn show(
     let mut follow = Follow::from_end(path.to_owned()).with_context(|| unreadable(path))?;
     let last = tail(path, lines).with_context(|| unreadable(path))?;
     if output.is_json_asked() && !is_followed {
-        output.json(&json!({ "log": name, "file": path, "lines": last }));
+        output.json(&json!({ "log": name, "file": path.display().to_string(), "lines": last }));
         return Ok(());
     }
     last.iter().for_each(|line| output.line(shown(line)));

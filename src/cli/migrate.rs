@@ -16,6 +16,7 @@ use super::setup::{
 };
 use super::twins::{self, SecretFlags};
 use super::undo::interrupted;
+use super::unknown::shown;
 use crate::clients::{
     Carried, Choice, Client, Clients, CodexApproval, Edit, Import, Item, JournalError, Known,
     Launch, Origin, Plan, Rule, Scope, Survey, Verdict, Wanted,
@@ -261,7 +262,8 @@ fn check_server(name: &str, survey: &Survey, machine: &Machine) -> Result<(), Ex
         None => "`mcpzip migrate --dry-run` shows those that they have".to_owned(),
     };
     Err(Exit::failed(format!(
-        "no client has a server `{name}`; {advice}"
+        "no client has a server `{}`; {advice}",
+        shown(name)
     )))
 }
 
@@ -529,7 +531,13 @@ async fn import(
         }
     }
     if !output.is_json() {
-        show_import(origin, &from, &import, machine, output);
+        show_import(
+            origin,
+            (&from, arguments.drop_rules),
+            &import,
+            machine,
+            output,
+        );
         if !can_ask {
             let screen = Screen {
                 output,
@@ -652,7 +660,13 @@ fn value_name(source: Source) -> String {
 }
 
 /// Prints the preview of an import.
-fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, output: &Output) {
+fn show_import(
+    origin: Origin,
+    (from, drops): (&Path, bool),
+    import: &Import,
+    machine: &Machine,
+    output: &Output,
+) {
     let screen = Screen {
         output,
         masker: &import.masker,
@@ -665,7 +679,10 @@ fn show_import(origin: Origin, from: &Path, import: &Import, machine: &Machine, 
     ));
     import.items.iter().for_each(|item| screen.item(item));
     screen.notes(
-        "These protections cannot be carried over:",
+        match drops {
+            true => "These protections stop working:",
+            false => "These protections cannot be carried over:",
+        },
         &import.blocking,
     );
     screen.notes("Notes:", &import.notes);
@@ -979,8 +996,8 @@ pub(super) fn report(survey: &Survey, plan: &Plan, config_file: &Path) -> Value 
                 "kind": rule.kind.name(),
                 "rule": masked(&rule.text),
                 "becomes": masked(&match rule.is_carried() {
-                    true => rule.carried.text(),
-                    false => rule.becomes(),
+                    true if !rule.is_idle => rule.carried.text(),
+                    _ => rule.becomes(),
                 }),
                 "outcome": rule.outcome().name(),
                 "file": rule.path.display().to_string(),

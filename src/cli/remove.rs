@@ -153,7 +153,7 @@ fn change(
     if context.output.is_json() {
         context
             .output
-            .json(&json!({ "servers": names, "file": file, "change": done }));
+            .json(&json!({ "servers": names, "file": file.display().to_string(), "change": done }));
         return Ok(());
     }
     for name in &names {

@@ -25,7 +25,7 @@ use crate::config::{
 use crate::keyring::{Listed, Location, Store};
 use crate::pause::{Pause, Paused};
 use crate::proxy::{Decision, ServerReport, Status, counted, decisions};
-use crate::text::chain;
+use crate::text::{chain, write_path};
 
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -337,6 +337,7 @@ impl KeyringState {
 /// The file of secrets.
 #[derive(Serialize)]
 struct Secrets {
+    #[serde(serialize_with = "write_path")]
     file: PathBuf,
     count: usize,
     /// Whether other users of this machine may read it.
@@ -386,6 +387,7 @@ fn is_open(_: &std::fs::Metadata) -> bool {
 /// The audit log.
 #[derive(Serialize)]
 struct AuditLog {
+    #[serde(serialize_with = "write_path")]
     directory: PathBuf,
     /// The reason why no line can be written.
     #[serde(skip_serializing_if = "Option::is_none")]

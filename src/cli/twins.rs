@@ -177,7 +177,7 @@ pub(super) fn to_json(plan: &SecretsPlan, config_file: &Path) -> Value {
         "twins": twins.collect::<Vec<_>>(),
         "literal": literals.collect::<Vec<_>>(),
         "stored": stored.collect::<Vec<_>>(),
-        "file": secrets_file(config_file),
+        "file": secrets_file(config_file).display().to_string(),
     })
 }
 

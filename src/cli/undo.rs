@@ -118,15 +118,15 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 Restored::Released(keys) => json!(keys),
                 _ => Value::Null,
             };
-            json!({ "file": path, "outcome": outcome, "kept": kept, "reverted": reverted })
+            json!({ "file": path.display().to_string(), "outcome": outcome, "kept": kept, "reverted": reverted })
         });
         let kept = kept
             .iter()
             .map(|it| json!({ "server": it.name, "reason": reason(it.reason) }));
         let unreturned = unreturned.iter().map(|it| {
             json!({
-                "client": it.client, "file": it.path, "server": it.name, "name": it.here,
-                "in_mcpzip": it.whereabouts == Whereabouts::Here, "backup": it.backup,
+                "client": it.client, "file": it.path.display().to_string(), "server": it.name, "name": it.here,
+                "in_mcpzip": it.whereabouts == Whereabouts::Here, "backup": it.backup.display().to_string(),
             })
         });
         output.json(&json!({
@@ -184,7 +184,7 @@ pub(super) fn interrupted(machine: &Machine) -> Vec<(String, String)> {
     let sentence = |run: Summary| {
         let (command, id) = (&run.command, &run.id);
         let text = format!(
-            "`mcpzip {command}` was interrupted, and may have changed some of its files; `mcpzip undo {id}` reverts them"
+            "`mcpzip {command}` or its undo was interrupted, and may have changed some of its files; `mcpzip undo {id}` reverts them"
         );
         (run.id, text)
     };
@@ -270,7 +270,9 @@ fn list(machine: &Machine, output: &Output) -> Result<(), Exit> {
     }
     for run in &runs {
         let state = match run.state {
-            RunState::Begun => bad("was interrupted; `mcpzip undo` reverts its changes"),
+            RunState::Begun => {
+                bad("was interrupted, or its undo was; `mcpzip undo` reverts its changes")
+            }
             RunState::Done => good("done"),
             RunState::Undone => faint("undone"),
             RunState::Damaged => bad("its record cannot be read"),

@@ -367,6 +367,7 @@ impl Plan {
         warnings.splice(0..0, approval::warning(&items));
         warnings.splice(0..0, mended.iter().map(astray::note));
         warnings.extend(of_config);
+        let limits = shared.limits();
         warnings.extend(shared.notes);
         warnings.extend(choice.history.warning());
         warnings.extend(withheld::given_up(&given_up));
@@ -381,7 +382,7 @@ impl Plan {
         let leaving = (!leaving.is_empty()).then(|| leaving_out(&leaving, &kept, choice, survey));
         warnings.splice(0..0, leaving.clone());
         let mut tightened = warnings::tightened(survey, &placed, config.text.node());
-        for limit in hidden.into_iter().chain(shared.limits) {
+        for limit in hidden.into_iter().chain(limits) {
             if !tightened.contains(&limit) {
                 tightened.push(limit);
             }
@@ -409,7 +410,11 @@ fn with_outcome(rule: Rule, placed: &[(&Found, String)], servers: &Servers) -> R
     let mut here = placed.iter().filter(|(found, _)| rule.is_about(found));
     let name = here.next().map(|(_, name)| name);
     let rights = name.and_then(|name| servers.rights(name));
+    let idle = rights
+        .as_ref()
+        .map(|rights| rights.leaves_out(&rule.carried));
     Rule {
+        is_idle: idle.unwrap_or_default(),
         decided: rights.map(|rights| rights.outcome_of(&rule.carried)),
         ..rule
     }
@@ -456,13 +461,15 @@ fn stays(
             shell_word(&found.name)
         ));
     }
-    if let Some(unknown) = rules_of(survey, found).find(|rule| rule.is_unknown())
-        && !choice.drop_rules
-    {
-        let path = unknown.path.display();
+    let unknown = rules_of(survey, found).filter(|rule| rule.is_unknown());
+    let unknown =
+        unknown.map(|rule| format!("{} are not known: it {}", rule.path.display(), rule.text));
+    let unknown: BTreeSet<String> = unknown.collect();
+    if !unknown.is_empty() && !choice.drop_rules {
         return Some(format!(
-            "the rules in {path} are not known: it {}; correct it, or {}",
-            unknown.text,
+            "the rules in {}; correct {}, or {}",
+            Vec::from_iter(unknown.iter().map(String::as_str)).join(", and those in "),
+            if unknown.len() == 1 { "it" } else { "them" },
             all_the_same(found, around)
         ));
     }

@@ -1,5 +1,6 @@
 //! The tool rules that servers of one program have in common, so that a rule of one is not avoided by another's name.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::rc::Rc;
@@ -29,10 +30,72 @@ pub(super) struct Ruled<'s> {
 /// Sentences for the user about the rules that servers share.
 #[derive(Default)]
 pub(super) struct Shared {
-    /// The limits that servers got from others.
-    pub limits: Vec<String>,
+    /// The limits that servers got from others: their names, each with the rest of the sentence.
+    limits: Vec<(String, String)>,
     /// Notes, also about servers that are not equal and were written under one name.
     pub notes: Vec<String>,
+}
+
+/// An entry in the forms by which it is compared with others, each worked out once.
+struct Form<'s> {
+    servers: &'s Servers,
+    node: &'s Node,
+    /// The programs that it may start, or its URL, and its [`program`].
+    programs: OnceCell<(BTreeSet<String>, Node)>,
+    /// The ways in which it runs them, see [`Servers::way`].
+    ways: OnceCell<[Node; 2]>,
+}
+
+impl<'s> Form<'s> {
+    const fn of(node: &'s Node, servers: &'s Servers) -> Self {
+        Self {
+            servers,
+            node,
+            programs: OnceCell::new(),
+            ways: OnceCell::new(),
+        }
+    }
+
+    fn is_same_program(&self, other: &Self) -> bool {
+        let ((programs, entry), (theirs, there)) = (self.programs(), other.programs());
+        !programs.is_disjoint(theirs) || self.servers.stored().difference(entry, there).is_some()
+    }
+
+    fn is_equal(&self, other: &Self) -> bool {
+        self.ways().iter().zip(other.ways()).any(|(one, other)| {
+            let difference = self.servers.stored().difference(one, other);
+            difference.is_some_and(|difference| !difference.is_known)
+        })
+    }
+
+    fn programs(&self) -> &(BTreeSet<String>, Node) {
+        let form = || (self.servers.programs(self.node), program(self.node));
+        self.programs.get_or_init(form)
+    }
+
+    fn ways(&self) -> &[Node; 2] {
+        let way = |resolves| self.servers.way(self.node, resolves);
+        self.ways.get_or_init(|| [false, true].map(way))
+    }
+}
+
+impl Shared {
+    /// The limits that servers got from others. Those that are equal are one sentence.
+    pub(super) fn limits(&self) -> Vec<String> {
+        let mut all: Vec<(Vec<String>, &str)> = Vec::new();
+        for (name, limit) in &self.limits {
+            let name = format!("`{name}`");
+            match all.iter_mut().find(|(_, known)| known == limit) {
+                Some((names, _)) => names.push(name),
+                None => all.push((vec![name], limit)),
+            }
+        }
+        let sentence = |(names, limit): (Vec<String>, &str)| match names.as_slice() {
+            [name] => format!("{name} {limit}"),
+            names => format!("each of {} {limit}", names.join(", ")),
+        };
+        all.into_iter().map(sentence).collect()
+    }
 }
 
 /// The rules of one server, with those that it takes over from others.
@@ -81,15 +144,16 @@ impl Sharing {
         let limits = self.joined.limits_beyond(&self.before);
         if !limits.is_empty() {
             let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
-            shared.limits.push(format!(
-                "`{name}` {} for all clients, because of {}, which {} the same program or URL",
+            let limit = format!(
+                "{} for all clients, because of {}, which {} the same program or URL",
                 limits.join(" and "),
                 self.causes.join(" and "),
                 match self.causes.len() {
                     1 => "runs",
                     _ => "run",
                 }
-            ));
+            );
+            shared.limits.push((name.to_owned(), limit));
         }
         for (other, rights) in self.unlike {
             if self.joined.with_tools_of(&rights) != self.joined {
@@ -121,13 +185,18 @@ impl Servers {
         let is_own = |(_, rule): &(&str, &Rule)| rule.reach == Reach::Own;
         let (own, others): (Vec<_>, Vec<_>) = withheld.iter().copied().partition(is_own);
         self.withhold(&others, &mut shared);
-        let before = self.all.clone();
-        for (at, (name, node)) in before.iter().enumerate() {
+        let servers = &*self;
+        let form = |node| Form::of(node, servers);
+        let forms: Vec<Form<'_>> = self.all.iter().map(|(_, node)| form(node)).collect();
+        let ruled = ruled.iter().map(|other| (other, other.form.map(form)));
+        let ruled: Vec<(&Ruled<'_>, Option<Form<'_>>)> = ruled.collect();
+        let mut joined = Vec::new();
+        for (at, (name, node)) in self.all.iter().enumerate() {
             let mut sharing = Sharing::new(node);
-            for (other, (other_name, there)) in before.iter().enumerate() {
+            for (other, (other_name, there)) in self.all.iter().enumerate() {
                 let is_new = self.new.contains(name) || self.new.contains(other_name);
-                if other != at && is_new && self.is_same_program(node, there) {
-                    let is_equal = self.is_equal(node, there);
+                if other != at && is_new && forms[at].is_same_program(&forms[other]) {
+                    let is_equal = forms[at].is_equal(&forms[other]);
                     let ways = (is_equal, is_equal);
                     sharing.take(&Rights::read(there), ways, format!("`{other_name}`"));
                 }
@@ -135,23 +204,21 @@ impl Servers {
             let here = placed.iter().filter(|(_, placed)| placed == name);
             let here: Vec<&Found> = here.map(|(found, _)| *found).collect();
             let names: Vec<&str> = here.iter().map(|found| found.name.as_str()).collect();
-            let reaches = |other: &&Ruled<'_>| match other.placed {
-                Some(placed) => placed != name,
-                None => !here.is_empty(),
-            };
-            for other in ruled.iter().filter(reaches) {
-                let (is_same, is_equal) = match other.form {
-                    Some(there) => (
-                        self.is_same_program(node, there),
-                        self.is_equal(node, there),
-                    ),
-                    None => {
-                        let mut names = names.iter();
-                        let is_it = names.any(|name| name.eq_ignore_ascii_case(other.name));
-                        (is_it, is_it)
-                    }
+            for (other, there) in &ruled {
+                let reaches = match other.placed {
+                    Some(placed) => placed != name,
+                    None => !here.is_empty(),
                 };
+                let is_same = reaches
+                    && match there {
+                        Some(there) => forms[at].is_same_program(there),
+                        None => names
+                            .iter()
+                            .any(|name| name.eq_ignore_ascii_case(other.name)),
+                    };
                 if is_same {
+                    let there = there.as_ref();
+                    let is_equal = there.is_none_or(|there| forms[at].is_equal(there));
                     let server = match other.placed {
                         Some(placed) => format!("`{placed}`"),
                         None => format!("`{}` of {}", other.name, other.title),
@@ -162,10 +229,13 @@ impl Servers {
                 }
             }
             if sharing.joined != sharing.before {
-                self.all[at].1 = sharing.joined.write(node);
-                self.changed.insert(name.clone());
+                joined.push((at, sharing.joined.write(node)));
             }
             sharing.tell(name, &mut shared);
+        }
+        for (at, node) in joined {
+            self.changed.insert(self.all[at].0.clone());
+            self.all[at].1 = node;
         }
         self.withhold(&own, &mut shared);
         shared.notes.extend(self.unlike_namesakes());
@@ -175,69 +245,64 @@ impl Servers {
 
     /// Limits servers, and those of the same program, as clients would that do not have them.
     fn withhold(&mut self, withheld: &[(&str, &Rule)], shared: &mut Shared) {
-        let before = self.all.clone();
+        let servers = &*self;
+        let forms = self.all.iter().map(|(_, node)| Form::of(node, servers));
+        let forms: Vec<Form<'_>> = forms.collect();
+        let mut reached = Vec::new();
         for (about, rule) in withheld {
-            let there = before.iter().find(|(name, _)| name == about);
-            let Some((_, there)) = there else { continue };
-            let rights = Rights::of(std::iter::once(*rule), None);
-            for (at, (name, node)) in before.iter().enumerate() {
-                let is_it = name == about;
-                if !is_it && !self.is_same_program(node, there) {
-                    continue;
+            let there = self.all.iter().position(|(name, _)| name == about);
+            let Some(there) = there else { continue };
+            for (at, form) in forms.iter().enumerate() {
+                let is_it = self.all[at].0 == *about;
+                if is_it || form.is_same_program(&forms[there]) {
+                    reached.push((*rule, at, is_it || form.is_equal(&forms[there])));
                 }
-                let known = Rights::read(&self.all[at].1);
-                let mut sharing = Sharing::new(&self.all[at].1);
-                let is_equal = is_it || self.is_equal(node, there);
-                sharing.take(&rights, (is_equal, true), String::new());
-                if sharing.joined == known {
-                    continue;
-                }
-                self.all[at].1 = sharing.joined.write(&self.all[at].1);
-                self.changed.insert(name.clone());
-                let limits = sharing.joined.limits_beyond(&known);
-                let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
-                // A tool that is denied is not asked about.
-                if limits.is_empty() {
-                    continue;
-                }
-                let client = rule.client.title();
-                let cause = match rule.kind {
-                    RuleKind::Unread => {
-                        let path = rule.path.display();
-                        format!("rules of {client} are not known: {path} {}", rule.text)
-                    }
-                    // It is one of mcpzip's own.
-                    _ if rule.path == rule.location.path => format!("of `{}`", rule.key),
-                    _ => {
-                        let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
-                        format!("of {client}'s `{key}`")
-                    }
-                };
-                shared.limits.push(format!(
-                    "`{name}` {} for all clients, because {cause}",
-                    limits.join(" and ")
-                ));
             }
+        }
+        for (rule, at, is_equal) in reached {
+            let rights = Rights::of(std::iter::once(rule), None);
+            let known = Rights::read(&self.all[at].1);
+            let mut sharing = Sharing::new(&self.all[at].1);
+            sharing.take(&rights, (is_equal, true), String::new());
+            if sharing.joined == known {
+                continue;
+            }
+            self.all[at].1 = sharing.joined.write(&self.all[at].1);
+            let name = self.all[at].0.clone();
+            self.changed.insert(name.clone());
+            let limits = sharing.joined.limits_beyond(&known);
+            let limits: Vec<String> = limits.iter().map(|limit| limit.as_limit()).collect();
+            // A tool that is denied is not asked about.
+            if limits.is_empty() {
+                continue;
+            }
+            let client = rule.client.title();
+            let cause = match rule.kind {
+                RuleKind::Unread => {
+                    let path = rule.path.display();
+                    format!("rules of {client} are not known: {path} {}", rule.text)
+                }
+                // It is one of mcpzip's own.
+                _ if rule.path == rule.location.path => format!("of `{}`", rule.key),
+                _ => {
+                    let key = rule.key.rsplit('.').next().unwrap_or(&rule.key);
+                    format!("of {client}'s `{key}`")
+                }
+            };
+            let limit = format!("{} for all clients, because {cause}", limits.join(" and "));
+            shared.limits.push((name, limit));
         }
     }
 
     /// Whether two entries run the same program or URL; variables, headers and secrets may differ.
     pub(super) fn is_same_program(&self, one: &Node, other: &Node) -> bool {
-        !self.programs(one).is_disjoint(&self.programs(other))
-            || self
-                .stored()
-                .difference(&program(one), &program(other))
-                .is_some()
+        Form::of(one, self).is_same_program(&Form::of(other, self))
     }
 
     /// Whether two entries run the same program or URL in the same way. Versions, the directory, and a secret of which it is not known
     /// whether it is another one do not count.
     pub(super) fn is_equal(&self, one: &Node, other: &Node) -> bool {
-        [false, true].into_iter().any(|resolves| {
-            let (one, other) = (self.way(one, resolves), self.way(other, resolves));
-            let difference = self.stored().difference(&one, &other);
-            difference.is_some_and(|difference| !difference.is_known)
-        })
+        Form::of(one, self).is_equal(&Form::of(other, self))
     }
 
     /// The programs that an entry may start, or its URL, by which `trust` compares entries, too.
@@ -338,13 +403,15 @@ impl Servers {
                 .to_ascii_lowercase()
         };
         let mut notes = Vec::new();
-        for (name, node) in &self.all {
+        let all = self.all.iter().map(|all| (all, written(&all.0)));
+        let all: Vec<(&(String, Node), String)> = all.collect();
+        for ((name, node), wanted) in &all {
             let own = Rights::read(node);
-            for (other, there) in &self.all {
+            let namesakes = all.iter().filter(|(_, name)| name == wanted);
+            for ((other, there), _) in namesakes.filter(|(all, _)| all.0 != *name) {
                 let is_new = self.new.contains(name) || self.new.contains(other);
                 let lacks = own.with_tools_of(&Rights::read(there)) != own;
-                let is_other = name != other && !self.is_same_program(node, there);
-                if is_other && is_new && lacks && written(name) == written(other) {
+                if is_new && lacks && !self.is_same_program(node, there) {
                     notes.push(format!(
                         "`{name}` does not have the rules of `{other}`, which has the same name in its client but is another server"
                     ));
@@ -391,4 +458,46 @@ fn spelled(url: &str) -> String {
     let (address, rest) = url.split_at(path);
     let spelled = address.to_ascii_lowercase() + rest;
     spelled.trim_end_matches('/').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::clients::{Syntax, Text};
+    use crate::day::processor_time;
+
+    /// The programs of each server are worked out once, and not for each pair: that took 30 times as long.
+    #[test]
+    fn rules_of_hundreds_of_servers_are_shared_in_a_short_time() {
+        let entry = |at: usize| {
+            let tools = if at == 0 {
+                r#", "tools": {"deny": ["rm"]}"#
+            } else {
+                ""
+            };
+            let package = at % 299;
+            format!(
+                r#""s{at}": {{"command": "npx", "args": ["-y", "pkg{package}", "/data/{package}", "--x"]{tools}}}"#
+            )
+        };
+        let entries: Vec<String> = (0..300).map(entry).collect();
+        let text = format!(r#"{{"mcpServers": {{{}}}}}"#, entries.join(","));
+        let mut servers = Servers::of(&Text::parse(Syntax::Json, &text).unwrap());
+        servers.new = servers.all.iter().map(|(name, _)| name.clone()).collect();
+        let start = processor_time();
+        let shared = servers.share_rules(&[], &[], &[]);
+        if let (Some(start), Some(end)) = (start, processor_time()) {
+            let taken = end - start;
+            assert!(taken < Duration::from_secs(2), "{taken:?}");
+        }
+        let [limit] = &shared.limits()[..] else {
+            panic!("{:?}", shared.limits());
+        };
+        assert!(
+            limit.starts_with("`s299` has one denied tool (`rm`)"),
+            "{limit}"
+        );
+    }
 }

@@ -221,13 +221,17 @@ impl Stored {
         if ours.len() != theirs.len() {
             return None;
         }
-        let environment = self.environment();
+        let mut pairs = Vec::new();
         for (key, one) in ours {
             let other = other.get(key)?;
-            if one.is_same(other) {
-                continue;
+            if !one.is_same(other) {
+                pairs.extend(secret_pairs(key, one, other, command)?);
             }
-            for (name, one, other) in secret_pairs(key, one, other, command)? {
+        }
+        // Most pairs of entries are two servers: they do not need the variables.
+        if !pairs.is_empty() {
+            let environment = self.environment();
+            for (name, one, other) in pairs {
                 difference.add(name, one, other, &environment);
             }
         }
@@ -408,17 +412,21 @@ fn secret_pairs<'n>(
             (ours.len() == theirs.len()).then(|| pairs.collect())?
         }
         (Node::List(ours), Node::List(theirs)) if key == "args" && ours.len() == theirs.len() => {
-            let secrets = secret_arguments(command, &texts(one));
             let both = ours.iter().zip(theirs).enumerate();
             let differing = both.filter(|(_, (one, other))| !one.is_same(other));
-            let pairs = differing.map(|(at, (one, other))| {
-                let (one, other) = (one.as_text()?, other.as_text()?);
-                let before = at.checked_sub(1).and_then(|at| ours[at].as_text());
-                let option = option_of(before, one, &secrets)?;
-                (option_of(before, other, &secrets) == Some(option))
-                    .then(|| (option.to_owned(), one, other))
-            });
-            pairs.collect()
+            let pairs = |secrets: &[Secret<String>]| {
+                let pairs = differing.clone().map(|(at, (one, other))| {
+                    let (one, other) = (one.as_text()?, other.as_text()?);
+                    let before = at.checked_sub(1).and_then(|at| ours[at].as_text());
+                    let option = option_of(before, one, secrets)?;
+                    (option_of(before, other, secrets) == Some(option))
+                        .then(|| (option.to_owned(), one, other))
+                });
+                pairs.collect::<Option<Vec<_>>>()
+            };
+            // Most entries differ in other words, for which the secrets need not be known.
+            pairs(&[])?;
+            pairs(&secret_arguments(command, &texts(one)))
         }
         _ => None,
     }

@@ -664,6 +664,7 @@ fn switch_of(found: &Found, path: PathBuf, key: String, text: String) -> Rule {
         client: found.location.client,
         carried: Carried::Deny(vec!["*".to_owned()]),
         decided: None,
+        is_idle: false,
         project: None,
         location: found.location.clone(),
     }

@@ -96,7 +96,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             // The text of a name error includes the server's name.
-            Refusal::Unusable(EntryError::Name(error)) => error.fmt(f),
+            Refusal::Name(error) | Refusal::Unusable(EntryError::Name(error)) => error.fmt(f),
             reason => write!(f, "`{}`: {reason}", self.server),
         }
     }

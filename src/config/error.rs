@@ -115,12 +115,15 @@ impl Error {
 
     /// Advice for the user, if the error itself has none.
     #[must_use]
-    pub(crate) const fn hint(&self) -> Option<&'static str> {
+    pub(crate) fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Syntax { .. } => Some(SYNTAX_HINT),
             Self::Shape { .. } => Some("`mcpzip config edit` opens the file and checks it again"),
             Self::Secrets { .. } => Some(
                 "correct the file, or move it away; servers that need a value from it then say which",
+            ),
+            Self::Read { path, .. } if path.is_dir() => Some(
+                "the configuration is a file: move the directory away, or name another file with `--config`",
             ),
             Self::Read { .. } => Some("`mcpzip doctor` checks the permissions of the file"),
             _ => None,

@@ -6,6 +6,7 @@
 
 use serde_json::Value;
 
+use super::launched::package;
 use crate::secret::{MASK, Masker, Secret, is_secret_name};
 
 /// Literal values of variables are masked from this length, in characters.
@@ -55,7 +56,13 @@ const PLAIN_HEADERS: &[&str] = &[
 const HEADER_OPTIONS: &[&str] = &["-H", "--header", "--headers"];
 const VARIABLE_OPTIONS: &[&str] = &["-e", "--env", "--environment", "--build-arg"];
 const USER_OPTIONS: &[&str] = &["-u", "--user"];
+
+/// Short options that mean a key, a token or a password to some programs, and a flag, a transport or a port to others.
+const SHORT_OPTIONS: &[&str] = &["-p", "-t"];
 const KEY_OPTIONS: &[&str] = &["-k"];
+
+/// Options and variables of secrets that [`is_secret_name`] does not know, because longer names with these words are none.
+const SHORT_NAMES: &[&str] = &["session", "sessionid", "sid", "pin", "otp"];
 
 /// Programs with a password after a short option: the option, and whether the value is joined to it.
 const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
@@ -80,8 +87,9 @@ const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
 pub(crate) fn secret_arguments(command: &str, args: &[String]) -> Vec<Secret<String>> {
     let mut found = Vec::new();
     passwords(&with_command(command, args), &mut found);
+    let own = options_of_runner(command, args);
     for (index, arg) in args.iter().enumerate() {
-        argument(before(args, index), arg, &mut found);
+        argument(before(args, index, own), arg, &mut found);
     }
     found.into_iter().map(Secret::new).collect()
 }
@@ -97,7 +105,7 @@ pub(crate) fn secret_parameters(url: &str) -> Vec<Secret<String>> {
 pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Secret<String>> {
     let mut found = Vec::new();
     let is_plain = is_header && is_plain_header(name);
-    if is_secret_name(name) || !is_plain && is_secret_value(value) {
+    if is_hidden_name(name) || !is_plain && is_secret_value(value) {
         // `Bearer abc`: the token may also appear alone.
         found.extend(value.rsplit_once(' ').map(|(_, last)| last.to_owned()));
         found.push(value.to_owned());
@@ -110,11 +118,12 @@ pub(super) fn secret_values(name: &str, value: &str, is_header: bool) -> Vec<Sec
 pub(crate) fn secrets_by_argument(command: &str, args: &[String]) -> Vec<Vec<String>> {
     let mut known = Vec::new();
     passwords(&with_command(command, args), &mut known);
+    let own = options_of_runner(command, args);
     let found = args.iter().enumerate().map(|(index, arg)| {
         let plain = arg.trim_matches(['"', '\'']);
         let is_known = |secret: &&String| plain.ends_with(secret.as_str());
         let mut found: Vec<String> = known.iter().filter(is_known).cloned().collect();
-        argument(before(args, index), arg, &mut found);
+        argument(before(args, index, own), arg, &mut found);
         found
     });
     found.collect()
@@ -174,10 +183,16 @@ pub(super) fn origin_of(url: &str) -> String {
     format!("{scheme}://{host}")
 }
 
-fn before(args: &[String], index: usize) -> &str {
-    index
-        .checked_sub(1)
-        .map_or("", |before| args[before].as_str())
+/// The argument before another one. A short option among the first `own` is one of the runner, whose `-t` and `-p` are known.
+fn before(args: &[String], index: usize, own: usize) -> &str {
+    let before = index.checked_sub(1).map(|before| args[before].as_str());
+    let before = before.filter(|word| index > own || !SHORT_OPTIONS.contains(word));
+    before.unwrap_or_default()
+}
+
+/// The number of arguments up to the package or image that a runner starts.
+fn options_of_runner(command: &str, args: &[String]) -> usize {
+    package(command, args).map_or(0, |package| args.len() - package.args.len())
 }
 
 fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
@@ -229,12 +244,16 @@ fn argument(before: &str, text: &str, found: &mut Vec<String>) {
     }
     if is_value(VARIABLE_OPTIONS) {
         let secret =
-            name_and('=').filter(|(name, value)| is_secret_name(name) || is_secret_value(value));
+            name_and('=').filter(|(name, value)| is_hidden_name(name) || is_secret_value(value));
         found.extend(secret.map(|(_, value)| value.to_owned()));
     } else if is_value(USER_OPTIONS) {
         found.extend(name_and(':').map(|(_, password)| password.to_owned()));
     } else if is_secret_option(before) && !is_flag(text) && !text.contains("://") {
         credential(text, found);
+    } else if is_value(KEY_OPTIONS) && !is_flag(text) && !is_measure(text)
+        || is_value(SHORT_OPTIONS) && is_mixed(text)
+    {
+        found.push(text.to_owned());
     }
     parts(text, found);
 }
@@ -257,9 +276,35 @@ fn joined_option(text: &str) -> Option<(&str, &str)> {
 }
 
 fn is_secret_option(option: &str) -> bool {
-    option.starts_with('-')
-        && !option.contains(['=', ' '])
-        && (is_secret_name(option) || KEY_OPTIONS.contains(&option))
+    option.starts_with('-') && !option.contains(['=', ' ']) && is_hidden_name(option)
+}
+
+/// Whether the value of an option or a variable of this name is hidden, also a short one.
+fn is_hidden_name(name: &str) -> bool {
+    let letters = name.chars().filter(|c| !"-_".contains(*c));
+    let plain: String = letters.map(|c| c.to_ascii_lowercase()).collect();
+    is_secret_name(name) || SHORT_NAMES.contains(&plain.as_str())
+}
+
+/// A number, perhaps with a unit.
+fn is_measure(text: &str) -> bool {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    unit.len() < text.len() && unit.len() <= 2
+}
+
+/// Whether a word has a part of letters and digits or a sign, as keys and passwords have, and is not a number with a unit, a path, a host,
+/// a port, an image or package with its version, a reference or a known word.
+fn is_mixed(text: &str) -> bool {
+    const KNOWN: [&str; 5] = ["http2", "http3", "ipv4", "ipv6", "utf8"];
+    let is_part = |part: &str| {
+        part.contains(|c: char| c.is_ascii_digit()) && part.contains(char::is_alphabetic)
+    };
+    !is_measure(text)
+        && !text.contains(['/', '\\', '.', ':', ' ', '=', '{'])
+        && !text.starts_with(['-', '~', '@', '$'])
+        && !text.ends_with("@latest")
+        && !KNOWN.contains(&text.to_ascii_lowercase().as_str())
+        && (text.contains(['!', '#', '$', '%', '^', '&']) || text.split(['-', '_']).any(is_part))
 }
 
 /// A value that is secret as a whole, and the token in `Bearer abc`, which may also appear alone.
@@ -298,8 +343,10 @@ fn parts(text: &str, found: &mut Vec<String>) {
         return url_parts(text, found);
     }
     passwords(&words, found);
+    let words: Vec<String> = words.into_iter().map(str::to_owned).collect();
+    let own = 1 + options_of_runner(&words[0], &words[1..]);
     for (index, word) in words.iter().enumerate() {
-        let before = index.checked_sub(1).map_or("", |before| words[before]);
+        let before = before(&words, index, own);
         argument(before, word.trim_matches(['"', '\'']), found);
     }
 }
@@ -448,6 +495,75 @@ mod tests {
             &["-k", "abc", "--api-key", "x", "-v"],
             &["-k", "***", "--api-key", "***", "-v"],
         );
+        shown(
+            &[
+                "-p",
+                "pval66",
+                "--session",
+                "s1",
+                "--session-id=x2",
+                "--pin",
+                "1234",
+            ],
+            &[
+                "-p",
+                "***",
+                "--session",
+                "***",
+                "--session-id=***",
+                "--pin",
+                "***",
+            ],
+        );
+        shown(
+            &[
+                "-t",
+                "S3CRETdash02",
+                "-p",
+                "pa$$word",
+                "-p=pval66",
+                "sh -c 'x -t ab12'",
+            ],
+            &["-t", "***", "-p", "***", "-p=***", "sh -c 'x -t ***'"],
+        );
+        let plain = [
+            "-p",
+            "8080",
+            "-t",
+            "stdio",
+            "-t",
+            "http2",
+            "-k",
+            "5s",
+            "-p",
+            "8080:80",
+            "-p",
+            "my-profile",
+            "-p",
+            "us-east-1",
+            "-t",
+            "30s",
+            "-p",
+            "./p1",
+            "-p",
+            "@a/b1",
+            "-t",
+            "a/b1:2",
+            "-p",
+            "${P1}",
+            "--session-timeout",
+            "30",
+            "-p",
+        ];
+        shown(&plain, &plain);
+        for (command, line) in [
+            ("docker", "run -i -t img1 -p 8080"),
+            ("npx", "-y -p pkg1@2 pkg1"),
+            ("uvx", "-p py312 pkg1"),
+        ] {
+            let args = line.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            assert_eq!(shown_arguments(command, &args), args);
+        }
         shown(
             &["-eTOKEN=abc", "-e", "MODE=fast", "-e", "MODE=long-value"],
             &["-eTOKEN=***", "-e", "MODE=fast", "-e", "MODE=***"],

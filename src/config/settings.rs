@@ -380,6 +380,14 @@ impl Config {
             let text = environment.get(env::CONFIG_JSON.name).unwrap_or_default();
             return Ok(text.to_owned());
         }
+        Self::text_of(path)
+    }
+
+    /// The text of a file of configuration.
+    ///
+    /// # Errors
+    /// When it is not there, cannot be read, or is not UTF-8.
+    pub(crate) fn text_of(path: PathBuf) -> Result<String, Error> {
         match read_regular(&path, LARGEST_FILE) {
             Ok(bytes) => String::from_utf8(bytes).map_err(|_| Error::Encoding { path }),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Err(Error::absent(&path)),

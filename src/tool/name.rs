@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::text::shortened;
+
 /// The separator between server and tool in the names that agents see.
 pub(crate) const SEPARATOR: &str = "__";
 
@@ -67,7 +69,8 @@ impl ServerName {
     /// # Errors
     /// When it is empty, too long, or has characters that are not permitted.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        let owned = || name.to_owned();
+        // It may be of any length.
+        let owned = || shortened(name, MAX_SERVER_NAME);
         if name.is_empty() {
             return Err(NameError::Empty);
         }

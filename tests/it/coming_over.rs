@@ -1227,3 +1227,21 @@ fn an_import_names_the_servers_that_get_its_quarantine() {
         "{notes}"
     );
 }
+
+#[test]
+fn notes_of_an_import_are_about_the_servers_that_move() {
+    let file = json!({ "mcpServers": [
+        { "name": "iso", "command": "iso-mcp", "enabled": true, "quarantined": false, "isolation": { "enabled": true } },
+        { "name": "ever", "command": "ever-mcp", "enabled": true, "quarantined": false },
+    ] });
+    let home = Home::with(MCPPROXY, &file.to_string());
+    let report = home.migrate(&["mcpproxy-go", "--only", "iso", "--drop-rules"]);
+    let notes = report["notes"].to_string();
+    assert!(
+        notes.contains("`iso`") && !notes.contains("`ever`"),
+        "{notes}"
+    );
+    let again = Home::with(MCPPROXY, &file.to_string());
+    let report = again.migrate(&["mcpproxy-go", "--drop-rules"]);
+    assert!(report["notes"].to_string().contains("`ever`"), "{report:#}");
+}

@@ -333,7 +333,7 @@ kinds! {
     CLIENT_DISABLED: Warning "client-disabled", "a client's entry for mcpzip is switched off",
         why "The client has no tools from mcpzip.",
         advice "Switch it on in the client.";
-    RUN_INTERRUPTED: Warning "run-interrupted", "a run was interrupted",
+    RUN_INTERRUPTED: Warning "run-interrupted", "a run or its undo was interrupted",
         why "It may have changed some of its files and not the others: each is the old one or the new one.",
         advice "Run `mcpzip undo RUN`, which reverts what was changed, then the command again.";
     RUN_DAMAGED: Warning "run-damaged", "the record of a run, or a file that was kept with it, is damaged or gone",

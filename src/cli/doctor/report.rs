@@ -15,9 +15,9 @@ pub(super) fn show(examination: &Examination, machine: &Machine, output: &Output
     if output.is_json() {
         output.json(&json!({
             "version": env!("CARGO_PKG_VERSION"),
-            "configuration": machine.paths.config_file,
-            "cache": machine.paths.cache_dir,
-            "state": machine.paths.state_dir,
+            "configuration": machine.paths.config_file.display().to_string(),
+            "cache": machine.paths.cache_dir.display().to_string(),
+            "state": machine.paths.state_dir.display().to_string(),
             "servers": examination.servers,
             "clients": examination.clients,
             "findings": examination.findings.iter().map(Finding::to_json).collect::<Vec<_>>(),

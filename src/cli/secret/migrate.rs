@@ -355,10 +355,9 @@ fn to_json(plan: &Move, backups: &[PathBuf], run: Option<&str>) -> Value {
             .map(|(owner, keys)| json!({ "server": mask(owner), "secrets": keys }));
         shown.collect()
     };
-    let files = plan
-        .edits
-        .iter()
-        .map(|edit| json!({ "file": edit.path, "diff": edit.diff(&plan.masker) }));
+    let files = plan.edits.iter().map(
+        |edit| json!({ "file": edit.path.display().to_string(), "diff": edit.diff(&plan.masker) }),
+    );
     json!({
         "literal": owners(&plan.own),
         "in_clients": owners(&plan.in_clients),
@@ -368,6 +367,6 @@ fn to_json(plan: &Move, backups: &[PathBuf], run: Option<&str>) -> Value {
         "remarks": plan.remarks.iter().map(|remark| mask(remark)).collect::<Vec<_>>(),
         "changed": run.is_some(),
         "undo": run,
-        "backups": backups,
+        "backups": backups.iter().map(|path| path.display().to_string()).collect::<Vec<_>>(),
     })
 }

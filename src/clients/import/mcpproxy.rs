@@ -59,7 +59,8 @@ const KEYS: &[&str] = &[
     "environment",
 ];
 
-pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
+/// With names in `only`, notes are about these servers alone.
+pub(super) fn draft((file, only): (&Path, &[String]), node: &Node, home: Option<&Path>) -> Draft {
     let mut draft = Draft::default();
     let database = database(file, node, home);
     if let Some(database) = &database {
@@ -88,7 +89,7 @@ pub(super) fn draft(file: &Path, node: &Node, home: Option<&Path>) -> Draft {
             &mut draft.notes,
         ));
     }
-    explain_changes(list, &mut draft, has_quarantine && database.is_none());
+    explain_changes(list, &mut draft, only, has_quarantine && database.is_none());
     environment(node, &custom, &mut draft);
     audit(node, &mut draft);
     settings(node, &mut draft);
@@ -120,12 +121,15 @@ fn passing_key(written: &Node) -> Option<&'static str> {
 }
 
 /// Explains which servers' changed tools wait for a person here.
-fn explain_changes(list: &[Node], draft: &mut Draft, waits: bool) {
+fn explain_changes(list: &[Node], draft: &mut Draft, only: &[String], waits: bool) {
     if !waits {
         return;
     }
     let (mut pinned, mut passing) = (Vec::new(), Vec::new());
-    for (written, server) in list.iter().zip(&draft.servers) {
+    let servers = list.iter().zip(&draft.servers);
+    for (written, server) in
+        servers.filter(|(_, server)| only.is_empty() || only.contains(&server.name))
+    {
         let trust = server.more.iter().find(|(key, _)| *key == "trust");
         match trust.and_then(|(_, value)| value.as_text()) {
             Some("pin") => pinned.push(format!("`{}`", server.name)),

@@ -164,11 +164,12 @@ impl Origin {
         }
     }
 
-    fn draft(self, file: &Path, node: &Node, home: Option<&Path>) -> Draft {
+    fn draft(self, wanted: &Wanted<'_>, node: &Node, home: Option<&Path>) -> Draft {
+        let file = wanted.file;
         let mut draft = match self {
             Self::Older => older::draft(file, node),
             Self::Avelino => avelino::draft(node),
-            Self::McpProxy => mcpproxy::draft(file, node, home),
+            Self::McpProxy => mcpproxy::draft((file, &wanted.choice.only), node, home),
             Self::McpRunner => runner::draft(node),
         };
         let has_servers = !draft.servers.is_empty();
@@ -245,7 +246,7 @@ impl Import {
             mut secrets,
         } = wanted
             .origin
-            .draft(wanted.file, node, environment.home().as_deref());
+            .draft(&wanted, node, environment.home().as_deref());
         secrets.extend(secrets::of(node));
         let mut text = source.text.clone();
         let stored = Stored::of(config_file, environment)?;
@@ -305,7 +306,7 @@ impl Import {
             of_clients = ruled(survey, &placed);
         }
         let shared = servers.share_rules(&of_clients, &placed, &limits);
-        notes.extend(shared.limits);
+        notes.extend(shared.limits());
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;
         let renamed = items.iter().find(|item| match &item.verdict {

@@ -33,6 +33,7 @@ use super::{Client, Node};
 use crate::config::link_target;
 use crate::files::{self, leads_nowhere, read_regular};
 use crate::secret::Secret;
+use crate::text::write_path;
 
 /// The records, in the state directory.
 #[derive(Debug, Clone)]
@@ -67,6 +68,7 @@ pub(crate) struct Summary {
     /// The files that it changed.
     pub files: Vec<PathBuf>,
     /// The directory with the previous files.
+    #[serde(serialize_with = "write_path")]
     pub backups: PathBuf,
     /// The reason why its record cannot be read, or a file that was kept with it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,6 +104,7 @@ impl Journal {
             |path, error| disk(path)(error),
         )?;
         for edit in edits {
+            remove_temporary(&edit.path);
             check(edit)?;
         }
         let (id, mut record) = self.begin(command, edits)?;
@@ -360,6 +363,9 @@ impl Journal {
             files.map(|file| (client(file), file.path.as_path())),
             |path, error| JournalError::blocked(&id, path, &error),
         )?;
+        for file in &record.files {
+            remove_temporary(&file.path);
+        }
         let reversal = Reversal::of(&self.runs, &id, &record)?;
         let paths = || reversal.contents.iter().map(|(path, _)| path.clone());
         for (number, (path, content)) in reversal.contents.iter().enumerate() {
@@ -367,17 +373,23 @@ impl Journal {
                 Some(text) => put(path, text),
                 None => take_out(path),
             };
-            written.map_err(|error| match (number, error) {
+            let Err(error) = written else { continue };
+            return Err(match (number, error) {
                 (0, JournalError::Disk { path, source }) => {
                     JournalError::blocked(&id, &path, &source)
                 }
-                (_, error) => JournalError::Partly {
-                    id: id.clone(),
-                    done: paths().take(number).collect(),
-                    rest: paths().skip(number).collect(),
-                    source: Box::new(error),
-                },
-            })?;
+                (_, error) => {
+                    // For the list of runs. The error says it anyway.
+                    record.state = RunState::Begun;
+                    let _ = self.runs.save(&id, &record);
+                    JournalError::Partly {
+                        done: paths().take(number).collect(),
+                        rest: paths().skip(number).collect(),
+                        source: Box::new(error),
+                        id,
+                    }
+                }
+            });
         }
         record.state = RunState::Undone;
         let unreturned = reversal.unreturned.iter();
@@ -442,6 +454,14 @@ fn has_word(text: &str, word: &str) -> bool {
 fn put(path: &Path, text: &str) -> Result<(), JournalError> {
     let target = link_target(path).map_err(disk(path))?;
     files::replace_in_place(&target, text.as_bytes()).map_err(disk(path))
+}
+
+/// Removes what a killed run has left next to a file. The locks of the journal and of the file are held, so that no other process of mcpzip
+/// writes it now.
+fn remove_temporary(path: &Path) {
+    if let Ok(target) = link_target(path) {
+        files::remove_temporary(&target);
+    }
 }
 
 /// Removes a file that we made. A link to it was there before, and stays.

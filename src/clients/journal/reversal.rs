@@ -124,8 +124,8 @@ pub(super) struct Reversal {
 }
 
 impl Effect {
-    /// The effect of an outcome on the file.
-    fn of(file: &FileRecord, outcome: &Restored) -> Self {
+    /// The effect of an outcome on the file, which has the values `current` if it is there and can be read.
+    fn of(file: &FileRecord, outcome: &Restored, current: Option<&Node>) -> Self {
         let mut effect = Self::default();
         if *outcome == Restored::Untouched {
             return effect;
@@ -134,7 +134,17 @@ impl Effect {
             effect.kept.clone_from(keys);
         }
         let is_all_kept = matches!(outcome, Restored::Needed(_));
-        for step in file.steps.iter().filter(|_| !is_all_kept) {
+        // Values that are as before already do not change.
+        let changes = |step: &&StepRecord| {
+            let before = step.read().map(|step| step.before);
+            let is_as_before = |now: &Node| {
+                before
+                    .as_ref()
+                    .is_some_and(|before| is_same(now.at(&step.path), before.as_ref()))
+            };
+            !is_all_kept && !current.is_some_and(is_as_before)
+        };
+        for step in file.steps.iter().filter(changes) {
             let list = match (&step.before, &step.after) {
                 _ if effect.kept.contains(&step.path.join(".")) => continue,
                 (Some(_), None) => &mut effect.restored,
@@ -172,6 +182,9 @@ impl Reversal {
         let mut reversal = Self::default();
         // Servers return to their clients before they are removed from `mcpzip`.
         for file in record.files.iter().rev() {
+            let current = text_of(&file.path).ok();
+            let current =
+                current.and_then(|text| Text::parse(Syntax::named(&file.syntax)?, &text).ok());
             let returned = reversal.unreturned.iter().map(|left| left.here.clone());
             let held = relied.union(&unread).cloned().chain(returned).collect();
             let outcome = match reversal.needed(file) {
@@ -184,7 +197,8 @@ impl Reversal {
                     .extend(unreturned(file, keys, &runs.of(id)));
                 reversal.keep(file, keys, &relied, &unread);
             }
-            let effect = Effect::of(file, &outcome);
+            let current = current.as_ref().map(Text::node);
+            let effect = Effect::of(file, &outcome, current);
             reversal.outcomes.push((file.path.clone(), outcome, effect));
         }
         let others_files = others.iter().flat_map(|(_, other)| &other.files);

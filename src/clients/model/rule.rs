@@ -26,6 +26,8 @@ pub(crate) struct Rule {
     pub carried: Carried,
     /// The outcome for its tools by all rules that its server gets, if that moves.
     pub(in crate::clients) decided: Option<Outcome>,
+    /// Whether its server does not get it, because another rule denies the tools that it asks about.
+    pub is_idle: bool,
     /// The only project in which it applied, if its server is one for all projects.
     pub project: Option<PathBuf>,
     pub(in crate::clients) location: ConfigLocation,
@@ -165,6 +167,9 @@ impl Rule {
     /// Its counterpart in the proxy's configuration with its outcome, or the reason why there is none.
     #[must_use]
     pub(crate) fn becomes(&self) -> String {
+        if self.is_idle {
+            return "nothing: mcpzip denies it by another rule".to_owned();
+        }
         let happens = match (&self.carried, self.outcome()) {
             (Carried::Only(_), _) => "mcpzip denies all others",
             (Carried::Needless(_), Outcome::Client) => {

@@ -111,6 +111,7 @@ impl SourceRule {
             server,
             client,
             decided: None,
+            is_idle: false,
             carried,
             project,
             location,

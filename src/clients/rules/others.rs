@@ -177,7 +177,7 @@ fn zed_permission(value: &Node) -> (RuleKind, Option<Carried>) {
     }
 }
 
-/// Cursor's rules: `Mcp(server:tool)` in the permissions of its command line agent.
+/// Cursor's rules: `Mcp(server:tool)` in the permissions of its command line agent, and `server:tool` in the lists of its editor.
 pub(super) fn cursor(
     survey: &Survey,
     servers: &[&Found],
@@ -185,6 +185,7 @@ pub(super) fn cursor(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
+    cursor_allowlists(survey, servers, around, cache, rules);
     let user = around.cursor_permissions().map(|path| (path, None));
     let projects = survey.projects.iter();
     let projects =
@@ -217,6 +218,43 @@ pub(super) fn cursor(
                         let is_named = pattern.is_some_and(|(server, _)| server == found.name);
                         rules.push(source.clone().named(is_named).about(found, carried));
                     }
+                }
+            }
+        }
+    }
+}
+
+/// The tools that Cursor's editor runs without a question.
+fn cursor_allowlists(
+    survey: &Survey,
+    servers: &[&Found],
+    around: &Surroundings,
+    cache: &FileCache,
+    rules: &mut Vec<Rule>,
+) {
+    let projects = survey.projects.iter().filter(|path| **path != around.home);
+    let projects = projects.map(|project| (project, Some(project.as_path())));
+    for (directory, project) in [(&around.home, None)].into_iter().chain(projects) {
+        let path = directory.join(".cursor/permissions.json");
+        let file = RuleFile {
+            path: &path,
+            project,
+            servers,
+        };
+        // No server stays because this one cannot be read: it only permits.
+        let node = cache.json(&path).unwrap_or(Node::Null);
+        let listed = node.get("mcpAllowlist").map(items).unwrap_or_default();
+        for text in listed.iter().filter_map(Node::as_text) {
+            let source = file.source_rule("mcpAllowlist", text, RuleKind::Allow);
+            let pattern = format!("Mcp({text})");
+            let Some((server, tool)) = cursor_pattern(&pattern) else {
+                continue;
+            };
+            for found in servers.iter().filter(|found| source.reaches(found)) {
+                if fits(server, &found.name) && (server != "*" || tool != "*") {
+                    let carried = Carried::Needless(vec![tool.to_owned()]);
+                    let source = source.clone().named(server == found.name);
+                    rules.push(source.about(found, carried));
                 }
             }
         }
@@ -437,6 +475,13 @@ pub(super) fn zed_profiles(
                 other => other,
             };
             let Some(carried) = zed_preset(preset, has_all, name == default) else {
+                if !has_all && name != default && presets.get(NAME).is_none() && enables(preset) {
+                    let source = file.source_rule(&key, preset.to_json(), RuleKind::Allow);
+                    let lost = Carried::Lost(
+                        "this profile has no tools of mcpzip until it names that, too",
+                    );
+                    rules.push(source.named(true).about(found, lost));
+                }
                 continue;
             };
             let text = match preset {
@@ -449,6 +494,13 @@ pub(super) fn zed_profiles(
             rules.push(source.about(found, carried));
         }
     }
+}
+
+/// Whether a profile that does not have all servers has tools of one with the settings `preset`.
+fn enables(preset: &Node) -> bool {
+    let is_on = |flag: Option<&Node>| flag == Some(&Node::Flag(true));
+    let tools = preset.get("tools").map(Node::members).unwrap_or_default();
+    is_on(preset.get("enabled")) || tools.iter().any(|(_, flag)| is_on(Some(flag)))
 }
 
 /// The tools that a profile withholds from a server with the settings `preset`.

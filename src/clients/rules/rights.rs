@@ -302,6 +302,16 @@ impl Rights {
         }
     }
 
+    /// Whether these rules do not have one that asks, because its tools are denied.
+    pub(in super::super) fn leaves_out(&self, rule: &Carried) -> bool {
+        match rule {
+            Carried::Ask(tools) if self.outcome_of(rule) == Outcome::Denied => {
+                !tools.iter().any(|tool| self.ask.contains(tool))
+            }
+            _ => false,
+        }
+    }
+
     /// The part of one of the rules that has an effect. A tool that is denied is not asked about.
     pub(in super::super) fn effect_of(&self, rule: &Carried) -> Option<Carried> {
         let Carried::Ask(tools) = rule else {

@@ -2,6 +2,7 @@
 
 use super::lines::UNKNOWN;
 use super::options::{Options, Reading, has};
+use super::scripts::is_shell;
 use super::spelling::{bare, names};
 use super::{Kind, directories};
 use crate::config::runner::without_cmd;
@@ -232,7 +233,14 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
         let entrypoint = reading.options.iter().find(|(it, _)| *it == "--entrypoint");
         if let (Kind::Image, Some((_, Some(program)))) = (kind, entrypoint) {
             let after = args.get(reading.at + 1..).unwrap_or_default();
-            all.push([vec![(*program).to_owned()], after.to_vec()].concat());
+            let mut line = [vec![(*program).to_owned()], after.to_vec()].concat();
+            // The program is in the image, as another is in a directory. A package that a runner starts there is not.
+            let name = bare(program);
+            if !is_runner(&name) && !is_shell(&name) {
+                let image = args.get(reading.at);
+                line.extend(image.map(|image| names(kind, image)[1].clone()));
+            }
+            all.push(line);
         }
     }
     if name == "uv" {

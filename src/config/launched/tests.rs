@@ -2,6 +2,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 use crate::config::{addresses_of, programs_of};
+use crate::day::processor_time;
 
 /// The words of a line; `~` is a space in one of them.
 fn words(line: &str) -> (String, Vec<String>) {
@@ -457,6 +458,14 @@ fn other_programs_are_others() {
             "docker run --unheard-of n x/z",
         ),
         ("docker run x/y a", "docker run x/y b"),
+        (
+            "docker run --entrypoint node x/y dist/index.js",
+            "docker run --entrypoint node x/z dist/index.js",
+        ),
+        (
+            "docker run --entrypoint=/server -i x/y",
+            "docker run --entrypoint=/server -i x/z",
+        ),
         ("sh -c cd~/x~&&~a-mcp", "sh -c cd~/x~&&~b-mcp"),
         ("sh -c npm~install~&&~a-mcp", "sh -c npm~install~&&~b-mcp"),
         ("sh -c poetry~install;~a-mcp", "sh -c poetry~install;~b-mcp"),
@@ -677,13 +686,6 @@ fn lines_with_letters_of_another_length_in_lower_case_are_read() {
     }
     let (command, args) = words("cmd /\u{130}/c npx foo");
     assert!(!programs(&command, &args).is_disjoint(&programs("npx", &["foo".to_owned()])));
-}
-
-/// The time that this thread had the processor, where the system says so: other programs may have it for long.
-fn processor_time() -> Option<Duration> {
-    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
-    let time = text.split(' ').next()?.parse().ok()?;
-    Some(Duration::from_nanos(time))
 }
 
 #[test]

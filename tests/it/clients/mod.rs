@@ -28,6 +28,7 @@ mod plan_words;
 mod projects;
 mod rule_files;
 mod rules;
+mod said;
 mod sharing;
 mod sources;
 mod staying;
