@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use data_encoding::HEXLOWER_PERMISSIVE;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
@@ -261,14 +262,7 @@ impl ToolHash {
     pub fn from_hex(hex: &str) -> Option<Self> {
         let digits: &[u8; 32] = hex.as_bytes().try_into().ok()?;
         let mut hash = [0; 16];
-        for (byte, [high, low]) in hash.iter_mut().zip(digits.as_chunks().0) {
-            let digit = |digit: u8| {
-                char::from(digit)
-                    .to_digit(16)
-                    .and_then(|value| u8::try_from(value).ok())
-            };
-            *byte = digit(*high)? << 4 | digit(*low)?;
-        }
+        HEXLOWER_PERMISSIVE.decode_mut(digits, &mut hash).ok()?;
         Some(Self(hash))
     }
 }

@@ -1,5 +1,6 @@
 //! The allocator of the program. With glibc it is glibc's, with settings that return freed memory to the system. With musl, whose
-//! allocator is slow for many small blocks, it is dlmalloc for small blocks, and the system itself for large ones.
+//! allocator is slow for many small blocks, it is dlmalloc for small blocks, and the system itself for large ones. musl's functions that
+//! copy and compare bytes are replaced, too.
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was
@@ -7,6 +8,13 @@
 //! returned. dlmalloc has only that heap, so large blocks are mapped separately here. The allocators of other systems
 //! return memory without such settings.
 
+// Unoptimised, these functions would call themselves.
+#[cfg(all(
+    target_os = "linux",
+    target_arch = "x86_64",
+    any(all(target_env = "musl", not(debug_assertions)), test)
+))]
+mod bytes;
 #[cfg(all(target_os = "linux", target_env = "musl"))]
 mod locked;
 #[cfg(any(

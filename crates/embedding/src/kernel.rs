@@ -82,7 +82,7 @@ impl Matrix<'_> {
     fn multipliers(&self, row: usize) -> (f32, impl Iterator<Item = i16>) {
         let groups = self.inputs / GROUP;
         let scales = &self.scales[row * groups..][..groups];
-        let unit = unit(scales.iter().map(|scale| widen_half(*scale)));
+        let unit = unit(scales);
         (
             unit,
             scales
@@ -108,9 +108,14 @@ impl Matrix<'_> {
     }
 }
 
-/// The unit in which the largest scale of a row becomes a multiplier of 127.
-fn unit(scales: impl Iterator<Item = f32>) -> f32 {
-    scales.map(f32::abs).fold(f32::MIN_POSITIVE, f32::max) / f32::from(i8::MAX)
+/// The unit in which the largest scale of a row becomes a multiplier of 127. Without their signs, numbers of half precision have the
+/// order of their bits, and many integers are compared at once.
+fn unit(scales: &[[u8; 2]]) -> f32 {
+    let sizes = scales
+        .iter()
+        .map(|scale| u16::from_le_bytes(*scale) & 0x7fff);
+    let largest = widen_half(sizes.max().unwrap_or_default().to_le_bytes());
+    largest.max(f32::MIN_POSITIVE) / f32::from(i8::MAX)
 }
 
 /// Rounds a number that was scaled to fit. The addition of a large number leaves no bits for a fraction, so the low
@@ -132,17 +137,11 @@ impl<'a> Linear<'a> {
             Vec::with_capacity(matrix.rows),
             Vec::with_capacity(matrix.scales.len()),
         );
-        // All scales are converted at once, because the first search waits for hundreds of thousands of them.
-        let scales: Vec<f32> = matrix
-            .scales
-            .iter()
-            .map(|scale| widen_half(*scale))
-            .collect();
-        for row in scales.chunks_exact(matrix.inputs / GROUP) {
-            let unit = unit(row.iter().copied());
+        for row in 0..matrix.rows {
+            let (unit, of_row) = matrix.multipliers(row);
             units.push(unit);
             #[expect(clippy::cast_possible_truncation, reason = "the unit makes them fit")]
-            multipliers.extend(row.iter().map(|scale| round(scale / unit) as i8));
+            multipliers.extend(of_row.map(|multiplier| multiplier as i8));
         }
         Self {
             matrix,
