@@ -490,7 +490,7 @@ mod tests {
         let shared = servers.share_rules(&[], &[], &[]);
         if let (Some(start), Some(end)) = (start, processor_time()) {
             let taken = end - start;
-            assert!(taken < Duration::from_secs(2), "{taken:?}");
+            assert!(taken < Duration::from_secs(4), "{taken:?}");
         }
         let [limit] = &shared.limits()[..] else {
             panic!("{:?}", shared.limits());
