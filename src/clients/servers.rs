@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::edit::{Edit, PlanError};
@@ -31,6 +31,8 @@ pub(super) struct Servers {
     pub(super) history: History,
     /// The programs of command lines that were compared before.
     pub(super) compared: RefCell<BTreeMap<Vec<String>, Rc<BTreeSet<String>>>>,
+    /// The files and directories that arguments were found to name.
+    pub(super) named: RefCell<BTreeMap<PathBuf, Option<String>>>,
 }
 
 /// A server that differs from another only in its secrets.
@@ -79,6 +81,7 @@ impl Servers {
             elsewhere: variables_elsewhere(config.node()),
             history: History::default(),
             compared: RefCell::default(),
+            named: RefCell::default(),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use super::model::{Reach, RuleKind};
@@ -340,11 +340,25 @@ impl Servers {
         let cwd = cwd.map(|cwd| self.stored().filled(cwd));
         let args = node.get("args").map(Node::items).unwrap_or_default().iter();
         let args = args.map(|arg| self.stored().filled(arg.as_text().unwrap_or_default()));
-        let resolved = |arg: String| match path_of(cwd.as_deref(), &arg).filter(|_| resolves) {
+        let resolved = |arg: String| match resolves
+            .then(|| self.path_of(cwd.as_deref(), &arg))
+            .flatten()
+        {
             Some(path) => path,
             None => arg,
         };
         args.map(resolved).collect()
+    }
+
+    /// The path of the file or directory that an argument names, if it is there. As each entry is compared with all others, it is kept.
+    fn path_of(&self, cwd: Option<&str>, arg: &str) -> Option<String> {
+        let path = Path::new(cwd.unwrap_or_default()).join(arg);
+        if !path.is_absolute() {
+            return None;
+        }
+        let of = |path: &PathBuf| Some(path.canonicalize().ok()?.to_string_lossy().into_owned());
+        let mut named = self.named.borrow_mut();
+        named.entry(path).or_insert_with_key(of).clone()
     }
 
     /// An entry in a form that is equal for all entries that run one program in one way.
@@ -420,13 +434,6 @@ impl Servers {
         }
         notes
     }
-}
-
-/// The path of the file or directory that an argument names, if it is there.
-fn path_of(cwd: Option<&str>, arg: &str) -> Option<String> {
-    let path = Path::new(cwd.unwrap_or_default()).join(arg);
-    let path = path.is_absolute().then(|| path.canonicalize().ok())??;
-    Some(path.to_string_lossy().into_owned())
 }
 
 /// The part of an entry that decides what its tools do: not its directory, nor how it is shared and spoken to.
