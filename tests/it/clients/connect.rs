@@ -298,6 +298,18 @@ fn disconnect_takes_out_all_entries_of_the_user_that_clients_shows() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_directory_of_runs_that_leads_nowhere_is_named_as_such() {
+    let machine = Machine::new();
+    let state = machine.setup().home().path("state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::os::unix::fs::symlink("/gone/undo", state.join("undo")).unwrap();
+    let told = machine.run(&["connect", "cursor"]).code(1);
+    let text = "it is a link to `/gone/undo`, which is not there";
+    assert!(told.stderr.contains(text), "{told}");
+}
+
 #[test]
 fn disconnect_says_how_moved_servers_come_back() {
     let machine = Machine::new();
