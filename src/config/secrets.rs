@@ -4,6 +4,8 @@
 //! `NAME=VALUE`, `Name: value`, connection strings, JSON, the user and the query of a URL, and texts that look like a
 //! token. A command line for a shell is read word by word.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::secret::{MASK, Masker, Secret, is_secret_name};
@@ -188,6 +190,7 @@ fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
 /// The passwords after short options of known programs, among the words of a command.
 fn passwords(words: &[&str], found: &mut Vec<String>) {
     let trimmed = |word: &str| word.trim_matches(['"', '\'']).to_owned();
+    let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for (at, word) in words.iter().enumerate() {
         let program = trimmed(word);
         let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -196,6 +199,10 @@ fn passwords(words: &[&str], found: &mut Vec<String>) {
             .iter()
             .filter(|(programs, ..)| programs.contains(&program));
         for (_, option, is_joined) in options {
+            // The first has all values after it.
+            if !seen.insert(option) {
+                continue;
+            }
             let rest = words[at + 1..].iter();
             let values = rest
                 .zip(&words[at..])
@@ -203,9 +210,10 @@ fn passwords(words: &[&str], found: &mut Vec<String>) {
                     true => word.strip_prefix(option),
                     false => (before == option).then_some(*word),
                 });
-            found.extend(values.filter(|value| !value.is_empty()).map(trimmed));
+            all.extend(values.filter(|value| !value.is_empty()).map(trimmed));
         }
     }
+    found.extend(all);
 }
 
 /// The secrets in an argument; `before` is the previous argument, or empty.
@@ -500,6 +508,18 @@ mod tests {
             ("@@ -1,2 +1,2 @@\n ü", "@@ -1,2 +1,2 @@\n ü"),
         ] {
             assert_eq!(without_tokens(text), expected);
+        }
+    }
+
+    #[test]
+    fn passwords_of_many_programs_in_a_line_are_found_once_each() {
+        let one = ["mysql", "-ps1z", "redis-cli", "-a", "t2y"];
+        let args: Vec<String> = one.repeat(200).into_iter().map(str::to_owned).collect();
+        let plain = ["x".to_owned()].into_iter().chain(args.clone()).collect();
+        for (command, args) in [("x", args), ("mysql", plain)] {
+            let mut found = Vec::new();
+            passwords(&with_command(command, &args), &mut found);
+            assert_eq!(found, ["s1z", "t2y"]);
         }
     }
 
