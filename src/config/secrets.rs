@@ -78,9 +78,9 @@ const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
     (&["redis-cli", "valkey-cli", "keydb-cli"], "-a", false),
 ];
 
-/// The secrets in a command's arguments.
+/// The secrets in a command's arguments, and in the command if that is a whole line.
 pub(crate) fn secret_arguments(command: &str, args: &[String]) -> Vec<Secret<String>> {
-    let mut found = Vec::new();
+    let mut found = in_line(command);
     passwords(&with_command(command, args), &mut found);
     for (index, arg) in args.iter().enumerate() {
         argument(before(args, index), arg, &mut found);
@@ -120,6 +120,12 @@ pub(crate) fn secrets_by_argument(command: &str, args: &[String]) -> Vec<Vec<Str
         found
     });
     found.collect()
+}
+
+/// A command for display, which may be a whole line.
+pub(crate) fn shown_command(command: &str) -> String {
+    let masker = Masker::of_all(in_line(command));
+    masker.mask(command).into_owned()
 }
 
 /// A command's arguments for display.
@@ -180,6 +186,14 @@ fn before(args: &[String], index: usize) -> &str {
     index
         .checked_sub(1)
         .map_or("", |before| args[before].as_str())
+}
+
+fn in_line(command: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if command.contains(char::is_whitespace) {
+        argument("", command, &mut found);
+    }
+    found
 }
 
 fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
