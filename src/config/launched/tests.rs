@@ -310,6 +310,7 @@ fn a_program_behind_any_wrapper_or_shell_is_the_same_one() {
         "python -u /x/srv a",
         "sh -c .~/x/srv~a;~:",
         "sh -c .~/x/srv~a;~cd~/;~exit~0",
+        "sh -c source~/x/srv~a;~date",
         "direnv exec /d /x/srv a",
         "nvm exec 20 /x/srv a",
         "nvm exec /x/srv a",
@@ -410,6 +411,14 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
         ("sh -c cd~/a~&&~sh~run.sh", "sh -c cd~/b~&&~sh~run.sh"),
         ("python -m a", "python -m b"),
         ("node -e a", "node -e b"),
+        (
+            "bash -c source~/c/bin/activate~e~&&~a-mcp",
+            "bash -c source~/c/bin/activate~e~&&~b-mcp",
+        ),
+        (
+            "bash -c .~~/.nvm/nvm.sh~--no-use~&&~a-mcp",
+            "bash -c .~~/.nvm/nvm.sh~--no-use~&&~b-mcp",
+        ),
         ("uv --directory /a run s.py", "uv --directory /b run s.py"),
         (
             "sh -c trap~'kill~0'~EXIT;~a-mcp",
