@@ -217,12 +217,16 @@ pub(super) fn run_disconnect(
                 (false, false) => "is disconnected",
                 (false, true) => "is disconnected; its file, which mcpzip made, is removed",
             };
+            let changed = ConfigLocation {
+                path: edits[0].path.clone(),
+                ..location.clone()
+            };
             carry_out(
                 "disconnect",
                 &arguments.location,
                 machine,
                 output,
-                &location,
+                &changed,
                 (&edits, &masker, &names, words),
             )?;
             tell_of_moved_servers(&location, machine, output);

@@ -24,9 +24,9 @@ pub(super) fn client_edits(
     let mut locations: Vec<ConfigLocation> = Vec::new();
     for found in moving {
         // A profile gets its own entry; the entry in the user's file serves everything else, and the files that are merged with it.
-        let is_merged = found.location.client == Client::OpenCode;
-        let user = Some(found.location.client.user_location(around))
-            .filter(|_| found.scope() != Scope::User || is_merged);
+        let client = found.location.client;
+        let user = Some(client.user_location(around))
+            .filter(|_| found.scope() != Scope::User || client.merges_files());
         for location in user.into_iter().chain([found.location.clone()]) {
             if !locations.contains(&location) {
                 locations.push(location);
@@ -140,8 +140,7 @@ fn is_touched(
 }
 
 fn needs_entry(location: &ConfigLocation, survey: &Survey, around: &Surroundings) -> bool {
-    // opencode merges the user's files, so that one entry is enough.
-    let is_merged = location.client == Client::OpenCode;
+    let is_merged = location.client.merges_files();
     let is_connected = |found: &Found| {
         let is_there =
             is_merged && found.location.client == location.client && found.scope() == Scope::User;

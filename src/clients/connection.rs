@@ -1,6 +1,6 @@
 //! Connects and disconnects a client: adds our entry to its file, and removes it.
 
-use super::cache::read_source;
+use super::cache::{Source, read_source};
 use super::edit::{Edit, PlanError};
 use super::entry::is_mcpzip;
 use super::journal::left_empty;
@@ -46,18 +46,25 @@ pub(crate) fn connect(
 ) -> Result<Connected, PlanError> {
     let source = read_source(&location.path, location.syntax)
         .map_err(PlanError::unreadable(&location.path))?;
-    if let Some(known) = own_entries(location, source.text.node()).into_iter().next() {
-        if !has_profile(source.text.node(), location, &known, launch) {
+    let others = others(location, around);
+    let others = others.filter(|_| location.client.merges_files());
+    for (location, source) in [(location.clone(), source.clone())]
+        .into_iter()
+        .chain(others)
+    {
+        let (node, location) = (source.text.node(), &location);
+        let Some(known) = own_entries(location, node).into_iter().next() else {
+            continue;
+        };
+        if !has_profile(node, location, &known, launch) {
             return Ok(Connected::OtherProfile(known));
         }
-        let warning = entry::refusal(source.text.node(), location, &known);
+        let warning = entry::refusal(node, location, &known);
         let masker = secrets::masker(&source.text);
-        return Ok(
-            match permission(source.text.node(), location, &known, around)? {
-                Some(edit) => Connected::Edit(vec![edit], warning, masker),
-                None => Connected::Already(known, warning),
-            },
-        );
+        return Ok(match permission(node, location, &known, around)? {
+            Some(edit) => Connected::Edit(vec![edit], warning, masker),
+            None => Connected::Already(known, warning),
+        });
     }
     let name = name.unwrap_or(entry::NAME);
     if source.text.node().at(&location.path_of(name)).is_some() {
@@ -113,8 +120,23 @@ pub(super) fn permission(
     }
 }
 
-/// Plans the removal of our entries at `location`, under any name. A list that `journal` knows as made for them goes, too, and so does
-/// a file with nothing else.
+/// The other files of the user that can be read, if `location` is one of the user.
+fn others<'a>(
+    location: &ConfigLocation,
+    around: &'a Surroundings,
+) -> impl Iterator<Item = (ConfigLocation, Source)> + use<'a> {
+    let client = Some(location.client).filter(|_| location.scope == Scope::User);
+    let others = client
+        .into_iter()
+        .flat_map(|client| client.other_places(around));
+    others.filter_map(|other| {
+        let source = read_source(&other.path, other.syntax).ok()?;
+        Some((other, source))
+    })
+}
+
+/// Plans the removal of our entries at `location` and, for one of the user, in the other files of the user, under any name. A list that
+/// `journal` knows as made for them goes, too, and so does a file with nothing else.
 ///
 /// # Errors
 /// When the file cannot be read or edited.
@@ -125,10 +147,38 @@ pub(crate) fn disconnect(
 ) -> Result<Disconnected, PlanError> {
     let source = read_source(&location.path, location.syntax)
         .map_err(PlanError::unreadable(&location.path))?;
-    let names = own_entries(location, source.text.node());
+    let (mut edits, mut names, mut known) = (Vec::new(), Vec::new(), Vec::new());
+    for (location, source) in [(location.clone(), source)]
+        .into_iter()
+        .chain(others(location, around))
+    {
+        let own = own_entries(&location, source.text.node());
+        edits.extend(removal(&location, &source, &own, journal)?);
+        names.extend(own);
+        known.extend(secrets::of(source.text.node()));
+    }
+    if edits.is_empty() {
+        return Ok(Disconnected::Already);
+    }
+    names.sort();
+    names.dedup();
+    // The list is the user's, and so are the entries of the user's own file.
+    if location.scope == Scope::User {
+        edits.extend(allowed::removal(location.client, &names, around)?);
+    }
+    Ok(Disconnected::Edit(edits, names, Masker::new(known)))
+}
+
+/// The edit of one file without our entries `names`.
+fn removal(
+    location: &ConfigLocation,
+    source: &Source,
+    names: &[String],
+    journal: &Journal,
+) -> Result<Option<Edit>, PlanError> {
     let mut text = source.text.clone();
     let (mut paths, mut is_own_file) = (Vec::new(), false);
-    for name in &names {
+    for name in names {
         let failed = PlanError::edit(&location.path);
         entry::remove(&mut text, location, name).map_err(failed)?;
         paths.extend(entry::paths(text.node(), location, name));
@@ -146,22 +196,10 @@ pub(crate) fn disconnect(
     }
     paths.sort();
     paths.dedup();
-    let edit = Edit::at(location, &source, &text, paths);
-    let Some(mut edit) = edit else {
-        return Ok(Disconnected::Already);
-    };
     let rest: String = text.text().split_whitespace().collect();
-    if is_own_file && matches!(rest.as_str(), "" | "{}") {
-        edit = edit.removing();
-    }
-    // The list is the user's, and so are the entries of the user's own file.
-    let permission = match location.scope {
-        Scope::User => allowed::removal(location.client, &names, around)?,
-        _ => None,
-    };
-    let edits = [edit].into_iter().chain(permission).collect();
-    let masker = secrets::masker(&source.text);
-    Ok(Disconnected::Edit(edits, names, masker))
+    let is_removed = is_own_file && matches!(rest.as_str(), "" | "{}");
+    let edit = Edit::at(location, source, &text, paths);
+    Ok(edit.map(|edit| if is_removed { edit.removing() } else { edit }))
 }
 
 /// The variables that the configuration names; empty if it is missing or cannot be read.

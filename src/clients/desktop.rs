@@ -5,6 +5,7 @@ use std::path::Path;
 use super::servers::Servers;
 use super::{Client, Node, Platform, Surroundings, references};
 use crate::config::env::is_inherited;
+use crate::config::shown_command;
 
 /// The `PATH` of programs that are started from the desktop, if it differs from a shell's. On Linux it differs between
 /// systems; this is the common part.
@@ -73,7 +74,8 @@ pub(super) fn warnings(
             warn(
                 name.as_str(),
                 format!(
-                    "started by {who}, `{command}` is not on the PATH of the desktop; {advice}"
+                    "started by {who}, `{}` is not on the PATH of the desktop; {advice}",
+                    shown_command(command)
                 ),
             );
         }

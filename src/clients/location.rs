@@ -163,6 +163,11 @@ impl Client {
         location
     }
 
+    /// Whether it merges the files of the user's servers, so that one entry of mcpzip is enough.
+    pub(super) fn merges_files(self) -> bool {
+        matches!(self, Self::OpenCode | Self::Continue)
+    }
+
     /// The existing files of the user's servers other than [`Client::user_location`]: those of profiles, and those that the client merges.
     pub(super) fn other_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
         let files: Vec<PathBuf> = match self {

@@ -21,6 +21,7 @@ const ABANDONED: Duration = Duration::from_secs(10);
 /// # Errors
 /// When another process holds it for too long, or the directory cannot be written.
 pub(super) fn exclusive(directory: &Path) -> io::Result<FileLock> {
+    files::leads_nowhere(directory).map_or(Ok(()), Err)?;
     files::create_private_directory(directory)?;
     let lock = FileLock::acquire(&directory.join("runs"))?;
     lock.ok_or_else(|| {

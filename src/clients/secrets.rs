@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Node, Text};
-use crate::config::{secret_parameters, secrets_by_argument};
+use crate::config::{secret_arguments, secret_parameters, secrets_by_argument};
 use crate::secret::{Masker, SHORTEST as SHORTEST_MASKED, Secret, is_reference, is_secret_name};
 
 /// A value of a secret's name that is none.
@@ -178,12 +178,12 @@ fn collect(
                             visit(&place.item(at, item), item, secrets);
                         }
                     }
-                    Node::Text(line) if PROGRAMS.contains(&key.as_str()) => {
-                        let secrets = secrets_by_argument("", std::slice::from_ref(line));
-                        visit(&place, value, literal(secrets.concat()));
-                    }
                     _ => {}
                 }
+                let command = match value {
+                    Node::Text(line) if PROGRAMS.contains(&key.as_str()) => line.as_str(),
+                    _ => command,
+                };
                 let is_given = is_given || GIVEN.contains(&key.as_str());
                 collect(value, &place, is_given, command, visit);
             }
@@ -198,8 +198,12 @@ fn collect(
                 collect(item, &place, false, "", visit);
             }
         }
-        Node::Text(text) if text.contains("://") => {
-            let secrets = secret_parameters(text).into_iter();
+        Node::Text(text) if text == command || text.contains("://") => {
+            let secrets = match text == command {
+                true => secret_arguments(text, &[]),
+                false => secret_parameters(text),
+            };
+            let secrets = secrets.into_iter();
             let secrets = secrets.map(|secret| secret.expose().clone());
             visit(place, node, literal(secrets.collect()));
         }

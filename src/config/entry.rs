@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::secrets::{origin_of, shown_arguments, shown_url};
+use super::secrets::{origin_of, shown_arguments, shown_command, shown_url};
 use super::transport::{Remote, Transport};
 use super::{
     ConfigHash, Era, Holds, IdleTimeout, KnownPackage, Origin, Overrides, OwnExposure,
@@ -70,7 +70,7 @@ impl Server {
         };
         match &self.transport {
             Transport::Stdio(stdio) => {
-                let command = std::iter::once(stdio.command.clone())
+                let command = std::iter::once(shown_command(&stdio.command))
                     .chain(shown_arguments(&stdio.command, &stdio.args));
                 let kind = if stdio.command_line.is_some() {
                     " (cli)"

@@ -4,6 +4,8 @@
 //! `NAME=VALUE`, `Name: value`, connection strings, JSON, the user and the query of a URL, and texts that look like a
 //! token. A command line for a shell is read word by word.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use super::launched::package;
@@ -83,9 +85,9 @@ const PASSWORD_OPTIONS: &[(&[&str], &str, bool)] = &[
     (&["redis-cli", "valkey-cli", "keydb-cli"], "-a", false),
 ];
 
-/// The secrets in a command's arguments.
+/// The secrets in a command's arguments, and in the command if that is a whole line.
 pub(crate) fn secret_arguments(command: &str, args: &[String]) -> Vec<Secret<String>> {
-    let mut found = Vec::new();
+    let mut found = in_line(command);
     passwords(&with_command(command, args), &mut found);
     let own = options_of_runner(command, args);
     for (index, arg) in args.iter().enumerate() {
@@ -127,6 +129,12 @@ pub(crate) fn secrets_by_argument(command: &str, args: &[String]) -> Vec<Vec<Str
         found
     });
     found.collect()
+}
+
+/// A command for display, which may be a whole line.
+pub(crate) fn shown_command(command: &str) -> String {
+    let masker = Masker::of_all(in_line(command));
+    masker.mask(command).into_owned()
 }
 
 /// A command's arguments for display.
@@ -195,6 +203,14 @@ fn options_of_runner(command: &str, args: &[String]) -> usize {
     package(command, args).map_or(0, |package| args.len() - package.args.len())
 }
 
+fn in_line(command: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    if command.contains(char::is_whitespace) {
+        argument("", command, &mut found);
+    }
+    found
+}
+
 fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
     let args = args.iter().map(String::as_str);
     std::iter::once(command).chain(args).collect()
@@ -203,6 +219,7 @@ fn with_command<'a>(command: &'a str, args: &'a [String]) -> Vec<&'a str> {
 /// The passwords after short options of known programs, among the words of a command.
 fn passwords(words: &[&str], found: &mut Vec<String>) {
     let trimmed = |word: &str| word.trim_matches(['"', '\'']).to_owned();
+    let (mut all, mut seen) = (BTreeSet::new(), BTreeSet::new());
     for (at, word) in words.iter().enumerate() {
         let program = trimmed(word);
         let program = program.rsplit(['/', '\\']).next().unwrap_or_default();
@@ -211,6 +228,10 @@ fn passwords(words: &[&str], found: &mut Vec<String>) {
             .iter()
             .filter(|(programs, ..)| programs.contains(&program));
         for (_, option, is_joined) in options {
+            // The first has all values after it.
+            if !seen.insert(option) {
+                continue;
+            }
             let rest = words[at + 1..].iter();
             let values = rest
                 .zip(&words[at..])
@@ -218,9 +239,10 @@ fn passwords(words: &[&str], found: &mut Vec<String>) {
                     true => word.strip_prefix(option),
                     false => (before == option).then_some(*word),
                 });
-            found.extend(values.filter(|value| !value.is_empty()).map(trimmed));
+            all.extend(values.filter(|value| !value.is_empty()).map(trimmed));
         }
     }
+    found.extend(all);
 }
 
 /// The secrets in an argument; `before` is the previous argument, or empty.
@@ -616,6 +638,18 @@ mod tests {
             ("@@ -1,2 +1,2 @@\n ü", "@@ -1,2 +1,2 @@\n ü"),
         ] {
             assert_eq!(without_tokens(text), expected);
+        }
+    }
+
+    #[test]
+    fn passwords_of_many_programs_in_a_line_are_found_once_each() {
+        let one = ["mysql", "-ps1z", "redis-cli", "-a", "t2y"];
+        let args: Vec<String> = one.repeat(200).into_iter().map(str::to_owned).collect();
+        let plain = ["x".to_owned()].into_iter().chain(args.clone()).collect();
+        for (command, args) in [("x", args), ("mysql", plain)] {
+            let mut found = Vec::new();
+            passwords(&with_command(command, &args), &mut found);
+            assert_eq!(found, ["s1z", "t2y"]);
         }
     }
 

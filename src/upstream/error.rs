@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::HttpError;
 use super::oauth::AuthRequired;
 use super::person::IdentityError;
+use crate::config::shown_command;
 use crate::pause::Paused;
 use crate::tool::{ServerName, is_hidden};
 
@@ -302,17 +303,18 @@ impl ConnectError {
 /// The reason why a program could not be started, with the remedy if its name was found nowhere.
 fn not_run(command: &str, source: &io::Error) -> String {
     let is_name = !command.contains(std::path::is_separator);
+    let shown = shown_command(command);
     match source.kind() {
         io::ErrorKind::NotFound if command.trim().contains(' ') && is_name => {
             let program = command.split_whitespace().next().unwrap_or_default();
             format!(
-                "`{command}` is a whole command line; split it: `{program}` as `command`, the rest as `args`"
+                "`{shown}` is a whole command line; split it: `{program}` as `command`, the rest as `args`"
             )
         }
         io::ErrorKind::NotFound if is_name => {
-            format!("`{command}` is not on the PATH; install it, or set `command` to its full path")
+            format!("`{shown}` is not on the PATH; install it, or set `command` to its full path")
         }
-        _ => format!("cannot run `{command}`: {source}"),
+        _ => format!("cannot run `{shown}`: {source}"),
     }
 }
 

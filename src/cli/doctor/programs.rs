@@ -8,8 +8,8 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::clients::{Client, Survey, desktop_path};
-use crate::config::find_program;
 use crate::config::{Stdio, Transport};
+use crate::config::{find_program, shown_command};
 use crate::tool::ServerName;
 
 pub(super) fn examine(
@@ -36,7 +36,8 @@ pub(super) fn examine(
         }
         let own_path = own_path(stdio);
         let path = own_path.as_deref().unwrap_or(shell_path);
-        let shown = config.masker.mask(&stdio.command).into_owned();
+        let shown = shown_command(&stdio.command);
+        let shown = config.masker.mask(&shown).into_owned();
         if find_program(&stdio.command, path, environment).is_none() {
             let first = stdio.command.split_whitespace().next().unwrap_or_default();
             let is_line =

@@ -189,7 +189,9 @@ fn named_hooks(
         Ok(Some(node)) if matches!(node.get("hooks"), Some(Node::Map(_))) => {
             hooks(&node, file, sources, rules);
         }
-        Ok(_) => file.unread("has no hooks that are understood", rules),
+        Ok(Some(Node::Map(members))) if members.iter().all(|(_, it)| it.as_text().is_some()) => {}
+        Ok(Some(_)) => file.unread("has no hooks that are understood", rules),
+        Ok(None) => file.unread("is not there", rules),
         Err(problem) => file.unread(problem.predicate(), rules),
     }
 }

@@ -289,7 +289,7 @@ fn about(
             !permits_mcpzip && is_about_all(line.pattern, |server| format!("{server}_"));
         let freed: Vec<String> = lines[at + 1..]
             .iter()
-            .filter(|later| is_allowed(later.value) || later.value.as_text() == Some("ask"))
+            .filter(|later| is_allowed(later.value) || is_asked(later.value))
             .flat_map(|later| later.tools.clone())
             .collect();
         let (kind, carried) = match line.value {
@@ -308,10 +308,10 @@ fn about(
                 }
                 (RuleKind::Allow, Carried::Needless(line.tools.clone()))
             }
-            Node::Text(text) if text == "ask" && is_about_all => {
+            value if is_asked(value) && is_about_all => {
                 (RuleKind::Ask, Carried::Needless(line.tools.clone()))
             }
-            Node::Text(text) if text == "ask" => (RuleKind::Ask, Carried::Ask(line.tools.clone())),
+            value if is_asked(value) => (RuleKind::Ask, Carried::Ask(line.tools.clone())),
             _ => (
                 RuleKind::Deny,
                 Carried::Lost("looks at parameters, which are not carried over"),
@@ -392,6 +392,15 @@ fn merged(around: &Surroundings) -> Vec<PathBuf> {
 
 fn is_denied(value: &Node) -> bool {
     *value == Node::Flag(false) || value.as_text() == Some("deny")
+}
+
+/// Whether it only asks, also about some parameters alone.
+fn is_asked(value: &Node) -> bool {
+    let members = value.members();
+    let is_part = |part: &Node| is_asked(part) || is_allowed(part);
+    value.as_text() == Some("ask")
+        || members.iter().any(|(_, part)| is_asked(part))
+            && members.iter().all(|(_, part)| is_part(part))
 }
 
 fn is_allowed(value: &Node) -> bool {

@@ -92,7 +92,9 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
             "trap" => words = unknown(),
             "source" | "." => match sourced(&words) {
                 // Others only set variables for the commands after them.
-                Some(line) if Some(at) == last || line[0] == UNKNOWN => words = line,
+                Some(line) if Some(at) == last || line[0] == UNKNOWN || has_own(&line) => {
+                    words = line;
+                }
                 _ => continue,
             },
             _ if is_aside(&words) => continue,
@@ -118,6 +120,12 @@ pub(super) fn placed(all: Vec<Vec<String>>, is_certain: bool) -> Vec<Vec<String>
     let rest = is_over.then(unknown);
     let forms = found.into_iter().chain(last).flatten();
     forms.chain(rest).collect()
+}
+
+/// Whether a file that is sourced gets arguments, as a program does. `activate` gets the name of an environment.
+fn has_own(line: &[String]) -> bool {
+    let mut args = line[1..].iter();
+    args.any(|arg| !arg.starts_with('-')) && bare(&line[0]) != "activate"
 }
 
 /// The words of `. FILE`, as the command line of that file; a file whose name is made may start anything.

@@ -52,7 +52,7 @@ const NPM: Options = Options {
     named: "-p --package",
 };
 
-const PYPI: Options = Options {
+pub(super) const PYPI: Options = Options {
     flags: "-q --quiet --no-progress --isolated --refresh --offline -U --upgrade --reinstall -n --no-cache -v --verbose --native-tls \
             --system-certs --no-config --no-env-file --managed-python --no-managed-python --no-python-downloads --no-build \
             --no-binary --no-index --no-sources --fetch-missing-python --frozen --locked --dev --no-dev --no-project --no-sync \
@@ -243,9 +243,6 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
             all.push(line);
         }
     }
-    if name == "uv" {
-        all.extend(run_by_uv(args));
-    }
     let is_script = |word: &String| {
         word.rsplit_once('.')
             .is_some_and(|(_, ending)| has(SCRIPTS, ending))
@@ -275,27 +272,6 @@ pub(super) fn elsewhere(name: &str, args: &[String]) -> Vec<Vec<String>> {
     };
     if let Some(runner) = runner {
         all.push([vec![runner.to_owned()], args[1..].to_vec()].concat());
-    }
-    all
-}
-
-/// The command lines of `uv run`: a program, or a file of Python.
-fn run_by_uv(args: &[String]) -> Vec<Vec<String>> {
-    let mut all = Vec::new();
-    for before in PYPI.readings(args) {
-        let words = args.get(before.at..).and_then(<[String]>::split_first);
-        let Some((_, rest)) = words.filter(|(word, _)| *word == "run") else {
-            continue;
-        };
-        for after in PYPI.readings(rest) {
-            let words = &rest[after.at.min(rest.len())..];
-            let is_file = words.first().is_some_and(|word| word.ends_with(".py"));
-            let python = is_file.then(|| "python".to_owned()).into_iter();
-            let line = python.chain(words.iter().cloned()).collect();
-            let directory = directories::find_read(&before.options);
-            let directory = directory.or_else(|| directories::find_read(&after.options));
-            all.extend(directories::within(line, directory));
-        }
     }
     all
 }

@@ -311,6 +311,7 @@ fn a_program_behind_any_wrapper_or_shell_is_the_same_one() {
         "python -u /x/srv a",
         "sh -c .~/x/srv~a;~:",
         "sh -c .~/x/srv~a;~cd~/;~exit~0",
+        "sh -c source~/x/srv~a;~date",
         "direnv exec /d /x/srv a",
         "nvm exec 20 /x/srv a",
         "nvm exec /x/srv a",
@@ -373,7 +374,20 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
         ("python /a/s.py x", "uv run --frozen python3 -u /a/s.py x"),
         ("python /a/s.py x", "uv --directory /a run python s.py x"),
         ("python /a/s.py x", "uv run --directory /a s.py x"),
-        ("a-mcp x", "uv run --project /d --extra e a-mcp x"),
+        ("a-mcp x", "uv run --extra e a-mcp x"),
+        ("python -m foo", "uv run -m foo"),
+        ("python -m foo --a b", "uv run --frozen --module foo --a b"),
+        (
+            "uv --directory /a run -m foo",
+            "sh -c cd~/a~&&~python~-m~foo",
+        ),
+        (
+            "uv --directory /a run server",
+            "sh -c cd~/a~&&~uv~run~server",
+        ),
+        ("npx -y pkg", "uv run --project /d npx -y pkg"),
+        ("/x/srv a", "uv run --project /d timeout 9 /x/srv a"),
+        ("/x/srv a", "poetry -C /d run /x/srv a"),
         ("node /a/s.js x", "bun /a/s.js x"),
         ("node /a/s.js x", "bun --watch run /a/s.js x"),
         ("node /a/s.ts x", "bun --cwd /a run s.ts x"),
@@ -411,6 +425,56 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
         ("sh -c cd~/a~&&~sh~run.sh", "sh -c cd~/b~&&~sh~run.sh"),
         ("python -m a", "python -m b"),
         ("node -e a", "node -e b"),
+        (
+            "uv --directory /srv/mail run server",
+            "uv --directory /srv/notes run server",
+        ),
+        (
+            "uv --directory /a run mcp run server.py",
+            "uv --directory /b run mcp run server.py",
+        ),
+        (
+            "uv --directory /a run fastmcp run server.py",
+            "uv --directory /b run fastmcp run server.py",
+        ),
+        (
+            "uv --directory /a run -m server",
+            "uv --directory /b run -m server",
+        ),
+        (
+            "uv run --directory /a --env-file .env server",
+            "uv run --directory /b --env-file .env server",
+        ),
+        ("uv run --project /a server", "uv run --project /b server"),
+        (
+            "uv run --project /a -m server",
+            "uv run --project /b -m server",
+        ),
+        ("uv run -m a", "uv run -m b"),
+        ("poetry -C /a run server", "poetry -C /b run server"),
+        ("pixi run -m /a server", "pixi run -m /b server"),
+        (
+            "pixi run --manifest-path /a/pixi.toml server",
+            "pixi run --manifest-path /b/pixi.toml server",
+        ),
+        (
+            "devbox run --config /a server",
+            "devbox run --config /b server",
+        ),
+        ("direnv exec /a server", "direnv exec /b server"),
+        ("nix develop /a -c server", "nix develop /b -c server"),
+        (
+            "nix shell nixpkgs#a -c server",
+            "nix shell nixpkgs#b -c server",
+        ),
+        (
+            "bash -c source~/c/bin/activate~e~&&~a-mcp",
+            "bash -c source~/c/bin/activate~e~&&~b-mcp",
+        ),
+        (
+            "bash -c .~~/.nvm/nvm.sh~--no-use~&&~a-mcp",
+            "bash -c .~~/.nvm/nvm.sh~--no-use~&&~b-mcp",
+        ),
         ("uv --directory /a run s.py", "uv --directory /b run s.py"),
         (
             "sh -c trap~'kill~0'~EXIT;~a-mcp",

@@ -4,10 +4,10 @@ use super::commands::commands;
 use super::directories;
 use super::lines::{is_variable, unknown, words};
 use super::options::{Options, has};
-use super::runners::{called, is_runner};
-use super::scripts::{is_shell, text_at};
+use super::runners::{PYPI, called, is_runner};
+use super::scripts::{is_shell, script, text_at};
 use super::shells;
-use super::spelling::bare;
+use super::spelling::{bare, is_made};
 
 /// A program that starts the command among its arguments.
 struct Wrapper {
@@ -107,38 +107,46 @@ pub(super) fn is_starter(name: &str) -> bool {
 pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
     if is_runner(name) {
         let lines = called(name, args).into_iter();
-        return lines
-            .flat_map(commands)
-            .flat_map(|words| {
-                // It may also be the program of a package that is there.
-                let package = [vec!["npx".to_owned()], words.clone()].concat();
-                [words, package]
-            })
-            .collect();
+        let lines = lines.flat_map(commands).flat_map(|words| {
+            // It may also be the program of a package that is there.
+            let package = [vec!["npx".to_owned()], words.clone()].concat();
+            [words, package]
+        });
+        return match name {
+            "uv" => run_by_uv(args),
+            _ => lines.collect(),
+        };
     }
     if let Some(lines) = started(name, args) {
         return lines;
     }
     if has(LAUNCHERS, name) {
         let directory = directories::find_given(args);
-        if let Some(at) = args.iter().position(|arg| arg == "--") {
-            return directories::within(args[at + 1..].to_vec(), directory);
-        }
         let is_verb = |arg: &String| ["run", "exec", "x"].contains(&arg.as_str());
         // Its own options may come first.
         let at = match directory {
             Some(_) => args.iter().position(is_verb).map_or(0, |at| at + 1),
             None => usize::from(args.first().is_some_and(is_verb)),
         };
-        // The directory of `direnv exec`, and the version of `nvm exec`.
-        let is_version = |word: &String| {
+        let is_version = |word: &str| {
             word.trim_start_matches('v')
                 .starts_with(|c: char| c.is_ascii_digit())
         };
-        let has_own = name == "direnv" || name == "nvm" && args.get(at).is_some_and(is_version);
-        let lines = after(&args[at..], &wrapper("").operands(usize::from(has_own))).into_iter();
+        // The project, and the number of its own words.
+        let (project, own) = match (name, args.get(at).map(String::as_str)) {
+            ("direnv", project) => (project, 1),
+            ("pixi" | "devbox", Some("-m" | "--manifest-path" | "-c" | "--config")) => {
+                (args.get(at + 1).map(String::as_str), 2)
+            }
+            ("nvm", Some(version)) if is_version(version) => (None, 1),
+            _ => (None, 0),
+        };
+        if let Some(at) = args.iter().position(|arg| arg == "--") {
+            return in_project(args[at + 1..].to_vec(), directory, project);
+        }
+        let lines = after(args.get(at + own..).unwrap_or_default(), &wrapper("")).into_iter();
         return lines
-            .flat_map(|words| directories::within(words, directory))
+            .flat_map(|words| in_project(words, directory, project))
             .collect();
     }
     if name == "eval" {
@@ -188,8 +196,76 @@ fn started(name: &str, args: &[String]) -> Option<Vec<Vec<String>>> {
     };
     Some(match rest.first() {
         Some(text) if text.contains(char::is_whitespace) => commands(text),
-        _ => vec![rest],
+        _ => {
+            let project = args[..at].get(1).filter(|_| name == "nix");
+            in_project(rest, None, project.map(String::as_str))
+        }
     })
+}
+
+/// The command lines of `uv run`: a program, a module, or a file of Python.
+fn run_by_uv(args: &[String]) -> Vec<Vec<String>> {
+    let mut all = Vec::new();
+    for before in PYPI.readings(args) {
+        let words = args.get(before.at..).and_then(<[String]>::split_first);
+        let Some((_, rest)) = words.filter(|(word, _)| *word == "run") else {
+            continue;
+        };
+        for after in PYPI.readings(rest) {
+            let (own, words) = rest.split_at(after.at.min(rest.len()));
+            let mut own = own.iter();
+            let module = own.position(|word| ["-m", "--module"].contains(&word.as_str()));
+            let (start, words) = match module {
+                Some(at) => (&["python", "-m"][..], &rest[at + 1..]),
+                None if words.first().is_some_and(|word| word.ends_with(".py")) => {
+                    (&["python"][..], words)
+                }
+                None => (&[][..], words),
+            };
+            let start = start.iter().map(|word| (*word).to_owned());
+            let line = start.chain(words.iter().cloned()).collect();
+            let options = [before.options.as_slice(), &after.options].concat();
+            let project = options.iter().find(|(option, _)| *option == "--project");
+            let project = project.and_then(|(_, value)| *value);
+            all.extend(in_project(line, directories::find_read(&options), project));
+        }
+    }
+    all
+}
+
+/// A program that is found by its name in the environment of a project, as the one of that project: with its directory as the last word.
+/// Other words as in `directory`.
+fn in_project(
+    mut words: Vec<String>,
+    directory: Option<&str>,
+    project: Option<&str>,
+) -> Vec<Vec<String>> {
+    let place = directory.map(|directory| directories::joined(None, directory));
+    let place = match project {
+        Some(project) => Some(directories::joined(place.as_deref(), project)),
+        None => place,
+    };
+    let Some(place) = place.filter(|_| is_by_name(&words)) else {
+        return directories::within(words, directory);
+    };
+    let is_certain = place.starts_with(['/', '~', '\\']) || place.contains([':', '#']);
+    let plain = Some(words.clone()).filter(|_| !is_certain || is_made(&place));
+    words.push(place);
+    plain.into_iter().chain([words]).collect()
+}
+
+/// Whether words start a program by its name that is not known to start another one, or a file.
+fn is_by_name(words: &[String]) -> bool {
+    let Some((program, args)) = words.split_first() else {
+        return false;
+    };
+    let name = &bare(program);
+    let is_wrapper = || WRAPPERS.iter().any(|wrapper| has(wrapper.names, name));
+    let is_starting = || STARTING.iter().any(|(names, _)| has(names, name));
+    !program.contains(['/', '\\'])
+        && !(is_starter(name) || has(LAUNCHERS, name) || has(OPAQUE, name) || name == "eval")
+        && !(is_wrapper() || is_starting())
+        && script(name, args).is_none()
 }
 
 /// The command lines after the options of a wrapper, in the directory that these give.

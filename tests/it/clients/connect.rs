@@ -257,6 +257,60 @@ fn no_secret_of_another_server_is_shown() {
 }
 
 #[test]
+fn disconnect_takes_out_all_entries_of_the_user_that_clients_shows() {
+    const FOLDER: &str = ".continue/mcpServers/x.json";
+    const PROFILE: &str = ".config/Code/User/profiles/a/mcp.json";
+    let own = |key: &str| {
+        format!(
+            r#"{{"{key}": {{"mcpzip": {{"command": "mcpzip", "args": ["serve"]}}, "x": {{"command": "x"}}}}}}"#
+        )
+    };
+    for (client, file, key) in [
+        ("continue", FOLDER, "mcpServers"),
+        ("vscode", PROFILE, "servers"),
+    ] {
+        for is_in_usual in [true, false] {
+            let machine = Machine::new();
+            let entries = || {
+                let clients = machine.run(&["clients", "--json"]).code(0).json();
+                let mut all = clients["clients"].as_array().unwrap().iter();
+                let of_client = all.find(|it| it["client"] == client).unwrap();
+                of_client["entries"].as_array().unwrap().len()
+            };
+            if is_in_usual {
+                let _ = machine.run(&["connect", client]).code(0);
+            }
+            machine.put(file, &own(key));
+            let before = machine.read(file);
+            assert_eq!(entries(), 1 + usize::from(is_in_usual), "{client}");
+            // Continue merges the files of its folder; a profile of VS Code is apart.
+            if client == "continue" {
+                let again = machine.run(&["connect", client]).code(0).json();
+                assert_eq!(again["changed"], false, "{again:#}");
+            }
+            let apart = machine.run(&["disconnect", client]).code(0).json();
+            assert_eq!(apart["changed"], true, "{apart:#}");
+            assert_eq!(entries(), 0, "{client}, {is_in_usual}: {apart:#}");
+            assert!(machine.read(file).contains("\"x\""), "{apart:#}");
+            machine.undo();
+            assert_eq!(machine.read(file), before, "{client}");
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_directory_of_runs_that_leads_nowhere_is_named_as_such() {
+    let machine = Machine::new();
+    let state = machine.setup().home().path("state");
+    std::fs::create_dir_all(&state).unwrap();
+    std::os::unix::fs::symlink("/gone/undo", state.join("undo")).unwrap();
+    let told = machine.run(&["connect", "cursor"]).code(1);
+    let text = "it is a link to `/gone/undo`, which is not there";
+    assert!(told.stderr.contains(text), "{told}");
+}
+
+#[test]
 fn disconnect_says_how_moved_servers_come_back() {
     let machine = Machine::new();
     let own = r#"{"mcpServers": {"x": {"command": "x-mcp"}}}"#;

@@ -184,6 +184,7 @@ fn hooks_that_the_manifest_of_a_plugin_names_keep_a_server() {
         (json!("./cfg/other.json"), true),
         (json!(7), true),
         (json!("./cfg/bash.json"), false),
+        (json!("./cfg/text.json"), false),
         (json!(["${CLAUDE_PLUGIN_ROOT}/cfg/bash.json", bash]), false),
         (json!([]), false),
     ] {
@@ -198,13 +199,17 @@ fn hooks_that_the_manifest_of_a_plugin_names_keep_a_server() {
             ("plugin/cfg/git.json", json!({ "hooks": git })),
             ("plugin/cfg/bash.json", json!({ "hooks": bash })),
             ("plugin/cfg/other.json", json!({ "rules": git })),
+            ("plugin/cfg/text.json", json!({ "description": "x" })),
         ] {
             machine.put(file, &content.to_string());
         }
         machine.put("plugin/cfg/broken.json", "{");
         let report = migrate(&machine, "").json();
-        let is_at_client = verdict(&report, "git").0 == "stays";
-        assert_eq!(is_at_client, is_kept, "{named}: {report:#}");
+        let (said, why) = verdict(&report, "git");
+        assert_eq!(said == "stays", is_kept, "{named}: {report:#}");
+        if named == "./cfg/none.json" {
+            assert!(why.contains("it is not there"), "{why}");
+        }
     }
 }
 

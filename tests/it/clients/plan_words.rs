@@ -287,11 +287,41 @@ fn a_short_secret_is_masked_in_lists_and_lines_and_under_names_that_only_variabl
 "#,
     );
     let report = machine.run(&["migrate", "--dry-run"]).code(0).json();
-    let diffs = report["files"].to_string();
+    let (diffs, all) = (report["files"].to_string(), report.to_string());
     for secret in ["k8z", "l3z", "m4z", "4711"] {
-        assert!(!diffs.contains(secret), "{secret}: {report:#}");
+        assert!(!all.contains(secret), "{secret}: {report:#}");
     }
     for plain in ["npx -y foo --token ***", "ARR_TOKEN", "DOOR_PIN", "abc"] {
         assert!(diffs.contains(plain), "{plain}: {report:#}");
+    }
+}
+
+#[test]
+fn a_secret_in_a_whole_line_as_command_is_shown_by_no_command() {
+    let machine = Machine::new();
+    machine.put(
+        user_file("cursor"),
+        r#"{"mcpServers": {
+            "a": {"command": "npx foo --token longsecret69abcdef"},
+            "b": {"command": "npx foo --header 'Authorization: Bearer longsecret66abcdef'"},
+            "c": {"command": "npx foo --token k8z"}
+        }}"#,
+    );
+    let report = machine.migrate(&[]);
+    assert_eq!(verdict(&report, "a").0, "moves", "{report:#}");
+    for command in [
+        &["list", "--json"][..],
+        &["config", "show", "--json"],
+        &["doctor", "--json"],
+        &["status", "--json"],
+    ] {
+        let told = machine.run(command).to_string();
+        // The text of the configuration shows short ones.
+        let of_all = ["longsecret69abcdef", "longsecret66abcdef"].into_iter();
+        let short = Some("k8z").filter(|_| command[0] != "config");
+        for secret in of_all.chain(short) {
+            assert!(!told.contains(secret), "{command:?}, {secret}: {told}");
+        }
+        assert!(told.contains("npx foo") || command[0] == "config", "{told}");
     }
 }

@@ -511,6 +511,21 @@ const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
     ),
     (
         "opencode",
+        r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "permission": {"x_rm": {"*": "ask", "a*": "allow"}}}"#,
+        Some(r#"{"ask": ["rm"]}"#),
+    ),
+    (
+        "opencode",
+        r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "agent": {"a": {"permission": {"x_rm": {"*": "ask", "a*": "allow"}}}}}"#,
+        Some(r#"{"ask": ["rm"]}"#),
+    ),
+    (
+        "opencode",
+        r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "permission": {"x_rm": {"*": "ask", "a*": "deny"}}}"#,
+        None,
+    ),
+    (
+        "opencode",
         r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "agent": {"a": {"permission": {"x_*": "deny"}}}}"#,
         None,
     ),

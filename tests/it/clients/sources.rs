@@ -270,6 +270,14 @@ fn continues_own_folder_of_servers_is_the_users_wherever_mcpzip_runs() {
         let servers = report["servers"].as_array().unwrap();
         assert!(servers.iter().all(|it| it["scope"] == "user"), "{report:#}");
         assert!(!machine.read(".continue/mcpServers/a.json").contains("jj"));
+        // Continue merges all of them.
+        let clients = run(&["clients", "--json"]).json();
+        let all = clients["clients"].as_array().unwrap().iter();
+        let mut entries = all.filter(|it| it["client"] == "continue");
+        let entries = entries.next().unwrap()["entries"].as_array().unwrap();
+        assert_eq!(entries.len(), 1, "{entries:#?}");
+        let is_in_yaml = machine.read(user_file("continue")).contains("mcpzip");
+        assert!(is_in_yaml, "{entries:#?}");
         let again = run(&["migrate", "--yes", "--json"]).json();
         assert_eq!(again["files"], json!([]), "{again:#}");
         machine.undo();
