@@ -387,7 +387,7 @@ fn is_open(_: &std::fs::Metadata) -> bool {
 #[derive(Serialize)]
 struct AuditLog {
     directory: PathBuf,
-    /// The reason why no line can be written.
+    /// Why no line can be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     copies: Vec<Copies>,
@@ -397,7 +397,7 @@ struct AuditLog {
 #[derive(Serialize)]
 struct Copies {
     to: &'static str,
-    /// The reason why it takes none.
+    /// Why it takes none.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
@@ -473,7 +473,7 @@ struct Daemon {
     is_wanted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<daemon::Status>,
-    /// The reason why the daemon cannot be asked.
+    /// Why the daemon cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     /// The processes that serve their clients without the daemon, each with the reason.

@@ -435,7 +435,7 @@ pub(crate) enum ConfigWarning {
     /// A variable with an invalid value.
     #[error("the variable {name} must be {expected}; `\"{used}\"` is used")]
     Variable {
-        /// Its name.
+        /// The variable's name.
         name: &'static str,
         /// The permitted values.
         expected: &'static str,

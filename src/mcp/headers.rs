@@ -40,7 +40,7 @@ pub(crate) enum Mismatch {
     /// The header has several values.
     #[error("the header `{0}` is given twice")]
     Repeated(String),
-    /// The header's value is not a text.
+    /// The header's value is not a string.
     #[error("the header `{0}` cannot be decoded")]
     Encoding(String),
     /// The header has another value than the argument.

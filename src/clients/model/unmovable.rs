@@ -1,10 +1,10 @@
-//! The reason why an entry of a client cannot move.
+//! Why an entry of a client cannot move.
 
 use std::path::PathBuf;
 
 use crate::clients::Client;
 
-/// The reason why an entry cannot move, worded to follow the server's name.
+/// Why an entry cannot move, worded to follow the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unmovable {
     /// It is not a map.

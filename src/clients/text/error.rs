@@ -1,4 +1,4 @@
-//! Texts that cannot be parsed, or cannot be edited as asked.
+//! Errors in parsing or editing the text of a client's file.
 
 use crate::config::DocumentError;
 
@@ -45,7 +45,7 @@ pub(crate) enum SyntaxError {
     Depth { limit: usize },
 }
 
-/// The reason why a key cannot be edited, worded to follow it.
+/// Why a key cannot be edited, worded to follow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     /// The path is empty.

@@ -1,6 +1,6 @@
 //! The reasons why a request is not sent in a person's name.
 
-/// The reason why a request cannot be sent in a person's name; it continues a sentence after the server's name.
+/// Why a request cannot be sent in a person's name; it continues a sentence after the server's name.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum IdentityError {
     #[error(
