@@ -110,7 +110,7 @@ async function search(tab, origin, expect) {
   }
 }
 
-/** What is in a page before any script ran is what a reader without scripts gets, and what nothing may push about. */
+/** A page before any script ran: a reader without scripts gets it, and no script may move its parts. */
 async function still(tab, origin, expect) {
   const context = await tab.context().browser().newContext({ javaScriptEnabled: false });
   const page = await context.newPage();
