@@ -162,7 +162,7 @@ impl RaisedTrust {
     fn show(&self, output: &Output) {
         let Self { server, trust, by } = self;
         output.line(format!(
-            "{server} has the trust \"{trust}\" of {by}, which is the same program or URL"
+            "{server} has the trust \"{trust}\", because {by}, which has it, is the same program or URL"
         ));
     }
 }
@@ -397,7 +397,7 @@ struct AuditLog {
 #[derive(Serialize)]
 struct Copies {
     to: &'static str,
-    /// Why it takes none.
+    /// Why the target does not take them.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }

@@ -223,7 +223,7 @@ pub(crate) enum EntryError {
     },
     /// An unknown key that resembles one that restricts a server or its tools.
     #[error(
-        "unknown key `{written}`; did you mean `{meant}`? Nothing runs without a restriction that may be meant"
+        "unknown key `{written}`; did you mean `{meant}`? It is a restriction: nothing that it may limit runs until the key is corrected"
     )]
     MisspeltRestriction {
         /// The key as written.
@@ -233,8 +233,8 @@ pub(crate) enum EntryError {
     },
     /// An unknown key of `tools`.
     #[error(
-        "unknown key `{written}`: the rules of `tools` are `allow`, `ask`, `deny` and `without_asking`. Nothing runs without a \
-         restriction that may be meant"
+        "unknown key `{written}`: the rules of `tools` are `allow`, `ask`, `deny` and `without_asking`. It may be a restriction: \
+         nothing that it may limit runs until the key is corrected"
     )]
     UnknownRule {
         /// The key as written.

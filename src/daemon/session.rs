@@ -58,7 +58,7 @@ pub(super) enum Error {
     Config(#[from] config::Error),
     #[error("the descriptors cannot be used: {0}")]
     Io(#[from] io::Error),
-    #[error("the session's name is none")]
+    #[error("the session's name is not valid")]
     Name,
 }
 

@@ -50,7 +50,7 @@ pub(crate) enum Unmovable {
     #[error("has a `{0}` that names no program")]
     NoProgram(&'static str),
     /// A value is of the wrong kind.
-    #[error("has {0} that is not a text")]
+    #[error("has {0} that is not a string")]
     NoText(String),
     /// A member is of the wrong kind.
     #[error("has a form of `{0}` that is not known here")]

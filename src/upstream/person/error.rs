@@ -11,7 +11,7 @@ pub(crate) enum IdentityError {
     Exchange(String),
     #[error("the key that signs assertions cannot be used: {0}")]
     Key(String),
-    #[error("the gateway does not know its own URL: `http.public_url` says it")]
+    #[error("the gateway does not know its own URL: set `http.public_url`")]
     NoUrl,
     #[error("the person's name cannot stand in a header")]
     Name,

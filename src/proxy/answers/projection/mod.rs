@@ -59,7 +59,7 @@ pub(crate) enum Error {
     #[error("the filter has no output")]
     Empty,
     /// It exceeded its time limit.
-    #[error("the filter was ended after {TIME_LIMIT:?}")]
+    #[error("the filter was stopped after {TIME_LIMIT:?}")]
     TooLong,
     /// It could not start within its time limit.
     #[error(
