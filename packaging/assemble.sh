@@ -23,7 +23,7 @@ node "$here/npm/build.mjs" "$work" "$version" "$repository" "$dist"
 node "$here/mcpb/build.mjs" "$work" "$version" "$dist"
 node "$here/render.mjs" "$version" "$repository" "$dist"
 
-# What changed, from the changelog.
+# The changes, from the changelog.
 awk -v version="$version" '
   /^## / { inside = index($2, version) == 1 || ($2 == "Unreleased" && !seen); if (inside) seen = 1; next }
   inside { print }

@@ -37,7 +37,7 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Writer,
 }
 
-/// The reason why a call failed.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The connection failed or the deadline passed.

@@ -39,7 +39,7 @@ pub(crate) struct Paused {
     /// The time at which the pause began, in seconds since 1970; absent if the file system does not know it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) since: Option<u64>,
-    /// The reason why it cannot be told whether mcpzip is paused. Nothing reaches a server until it can.
+    /// Why mcpzip cannot find out whether it is paused. Nothing reaches a server until it can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) fault: Option<String>,
 }

@@ -249,7 +249,7 @@ impl Runner {
         let environment = environment.map(|(name, value)| match value.as_str() {
             Some(value) => Ok((name.clone(), value)),
             None => {
-                let message = format!("the variable `{name}` of the environment is not a text");
+                let message = format!("the variable `{name}` of the environment is not a string");
                 Err(failure(py, ErrorKind::Config, &message))
             }
         });

@@ -66,9 +66,8 @@ async fn follow(store: Arc<dyn Records>, proxy: Arc<Proxy>, tasks: Tasks) {
         let log = proxy.shipping().and_then(|shipping| shipping.fault());
         let fault = match (store.fault(), log) {
             (Some(fault), _) => Some(format!("the store does not answer: {fault}")),
-            (None, log) => {
-                log.map(|fault| format!("the store takes no lines of the audit log: {fault}"))
-            }
+            (None, log) => log
+                .map(|fault| format!("the store does not accept lines of the audit log: {fault}")),
         };
         match (fault, is_down) {
             (Some(detail), false) => {

@@ -85,7 +85,7 @@ struct Progress {
     /// The number of the current or last attempt, and of the last one that failed, with its reason.
     attempt: u64,
     failed: Option<(u64, String)>,
-    /// The reason why lines wait, until an attempt succeeds.
+    /// Why lines wait, until an attempt succeeds.
     fault: Option<String>,
     /// The last line of each chain that is in the store.
     places: BTreeMap<String, u64>,
@@ -93,7 +93,7 @@ struct Progress {
     own: Option<String>,
 }
 
-/// The reason why a run has no way to the store.
+/// Why a run has no way to the store.
 pub(super) fn nowhere() -> io::Result<()> {
     Err(io::Error::other(
         "only `mcpzip serve --http` with a `store` sends the log there",
@@ -123,7 +123,7 @@ impl Shipping {
         self.failures.load(Ordering::Relaxed)
     }
 
-    /// The reason why the store takes no lines now, if it does not.
+    /// Why the store takes no lines now, if it does not.
     pub(crate) fn fault(&self) -> Option<String> {
         self.progress.borrow().fault.clone()
     }

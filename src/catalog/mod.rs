@@ -85,7 +85,7 @@ type ServerJudge = dyn Fn(&ServerName) -> Hold + Send + Sync;
 pub struct Hold {
     /// Everything: prompts, resources and instructions.
     pub everything: bool,
-    /// Its instructions.
+    /// The server's instructions.
     pub instructions: bool,
 }
 

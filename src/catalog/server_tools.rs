@@ -60,7 +60,7 @@ pub struct Listed {
     pub software: Option<String>,
     /// Its instructions for agents.
     pub instructions: Option<String>,
-    /// Its capabilities.
+    /// The server's capabilities.
     pub capabilities: ServerCapabilities,
     /// The protocol revision of the listing.
     pub revision: Option<Revision>,
@@ -393,7 +393,7 @@ impl ToolEntry {
         }
     }
 
-    /// The reason why the tool's override cannot be applied.
+    /// Why the tool's override cannot be applied.
     #[must_use]
     pub(crate) fn override_fault(&self) -> Option<&str> {
         match &self.adaptation {

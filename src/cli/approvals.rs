@@ -357,7 +357,7 @@ fn place(list: &RuleList, question: &Question, config: &Config) -> Option<(Vec<S
     asks.then(|| ([scope, list.to_vec()].concat(), name))
 }
 
-/// The reason why no rule was written.
+/// Why no rule was written.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 struct Fault(String);

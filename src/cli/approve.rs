@@ -52,7 +52,7 @@ pub(super) struct Reject {
 
 #[derive(Debug, Args)]
 pub(super) struct Selection {
-    /// Server whose tools differ from the approved ones [default: list all such servers, and decide nothing]
+    /// Server whose tools differ from the approved ones [default: only list such servers]
     #[arg(add = completions::of_servers())]
     server: Option<String>,
     /// Only these tools, or prompts and resources by their labels (`prompt: review`)
@@ -362,7 +362,7 @@ async fn renewed(server: &ServerName, app: &App, output: &Output) -> Result<(), 
         )));
     }
     output.line(format!(
-        "{}: it is not known which tools you approved or rejected:",
+        "{}: mcpzip cannot read which tools you approved or rejected:",
         strong(server)
     ));
     let mut faults = inventory.record_faults(server);

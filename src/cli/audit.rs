@@ -61,7 +61,7 @@ pub(super) struct Arguments {
     /// First day to show: 7d, 4w or a date [default: today]
     #[arg(long, value_parser = since)]
     since: Option<Day>,
-    /// Only the last lines, of those that there are at the start
+    /// Only the last NUMBER lines; with `--follow`, of those that exist at the start
     #[arg(long, short = 'n', value_name = "NUMBER")]
     limit: Option<usize>,
     /// Keep printing new lines until Ctrl-C

@@ -237,7 +237,7 @@ fn is_readable() -> bool {
     false
 }
 
-/// The reason why there is no call.
+/// Why there is no call.
 enum Refused {
     /// The arguments cannot be read, or are not the tool's.
     Arguments(Exit),

@@ -28,7 +28,7 @@ struct Shown {
     entries: Vec<Entry>,
     /// The servers that it starts itself.
     servers: Vec<String>,
-    /// The reason why a file of it cannot be read.
+    /// Why a file of it cannot be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     problem: Option<String>,
 }

@@ -185,7 +185,7 @@ pub(super) fn write(
     Ok(())
 }
 
-/// The reason why the file was not replaced.
+/// Why the file was not replaced.
 struct Refused(Exit);
 
 impl From<EditError> for Refused {

@@ -48,7 +48,7 @@ pub(super) struct DisconnectArguments {
 
 #[derive(Debug, Args)]
 struct LocationArguments {
-    /// Client to connect or disconnect
+    /// The client
     #[arg(value_name = "CLIENT", value_parser = client_names())]
     client: String,
     /// Scope of the entry: you in all projects, you in this project, or everyone in this project

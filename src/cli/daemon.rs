@@ -255,7 +255,7 @@ pub(super) fn sentence(status: &Status) -> String {
     format!("process {}, {sessions}{windows}{http}", status.process)
 }
 
-/// The reason why the daemon serves no HTTP clients although an address is configured.
+/// Why the daemon serves no HTTP clients although an address is configured.
 pub(super) fn http_fault(status: &Status) -> Option<String> {
     let reason = status.http.as_ref()?.reason.as_deref()?;
     Some(format!("HTTP clients are not served: {reason}"))

@@ -13,7 +13,7 @@ use crate::registry;
 use crate::text::chain;
 use crate::upstream::CallError;
 
-/// The reason why a command failed.
+/// Why a command failed.
 #[derive(Debug)]
 pub(super) struct Exit {
     kind: Kind,

@@ -104,7 +104,7 @@ const EXIT_CODES: &str = "Exit codes:
   4  a server could not be reached, or gave no answer
   5  the tool reported an error
   6  doctor found only warnings, or migrate could not read a client's file
-  130  it was interrupted; a server that was stopped ends with 0";
+  130  it was interrupted; `serve` ends with 0 when it is stopped";
 
 /// One MCP server in front of all the others: search, describe and execute their tools.
 #[derive(Debug, Parser)]

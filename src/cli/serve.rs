@@ -38,7 +38,7 @@ use crate::ui::{Gateway, Opening};
   mcpzip serve --surface direct --config ./mcpzip.json")]
 pub(super) struct Arguments {
     /// Serve clients over HTTP [default address: MCPZIP_HTTP_ADDRESS, `http.address` of the configuration, 127.0.0.1:8080];
-    /// `:9090` is that port for this machine alone, and port 0 is any free one
+    /// `:9090` is that port on the loopback address, and port 0 is any free one
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1)]
     http: Option<Option<ListenAddress>>,
     /// File with the token that HTTP clients must send [default: MCPZIP_TOKEN, then `http.token_file`]

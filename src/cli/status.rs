@@ -162,7 +162,7 @@ impl RaisedTrust {
     fn show(&self, output: &Output) {
         let Self { server, trust, by } = self;
         output.line(format!(
-            "{server} has the trust \"{trust}\" of {by}, which is the same program or URL"
+            "{server} has the trust \"{trust}\", because {by}, which has it, is the same program or URL"
         ));
     }
 }
@@ -389,7 +389,7 @@ fn is_open(_: &std::fs::Metadata) -> bool {
 struct AuditLog {
     #[serde(serialize_with = "write_path")]
     directory: PathBuf,
-    /// The reason why no line can be written.
+    /// Why no line can be written.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     copies: Vec<Copies>,
@@ -399,7 +399,7 @@ struct AuditLog {
 #[derive(Serialize)]
 struct Copies {
     to: &'static str,
-    /// The reason why it takes none.
+    /// Why the target does not take them.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }
@@ -475,7 +475,7 @@ struct Daemon {
     is_wanted: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     running: Option<daemon::Status>,
-    /// The reason why the daemon cannot be asked.
+    /// Why the daemon cannot be asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     /// The processes that serve their clients without the daemon, each with the reason.

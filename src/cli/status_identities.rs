@@ -31,7 +31,7 @@ pub(super) struct Identities {
     /// Whether `serve --http` has the window, and the roles that manage the gateway there.
     #[serde(skip_serializing_if = "Option::is_none")]
     window: Option<Vec<String>>,
-    /// The reason why no client can be identified.
+    /// Why no client can be identified.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }

@@ -19,7 +19,7 @@ pub(super) struct ShownProfile {
     /// Whether the directories of a session can lead to it, also after the session has begun with another surface.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     by_directory: bool,
-    /// The reason why its sessions are refused.
+    /// Why its sessions are refused.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
 }

@@ -10,7 +10,7 @@ use crate::config::{self, Config, Environment, Paths};
 /// The store of the configuration.
 #[derive(Debug, Serialize)]
 pub(super) struct StoreState {
-    /// The reason why it cannot be used.
+    /// Why it cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     fault: Option<String>,
     /// The servers with `"placement": "one"`, and the gateways at which they run now.

@@ -20,7 +20,7 @@ pub(super) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Bring the schema of the store to that of this program; `serve --http` does it at its start
+    /// Update the store's schema to this program's version; `serve --http` does this when it starts
     #[command(after_help = "Examples:
   mcpzip store migrate
   mcpzip store migrate --to 0

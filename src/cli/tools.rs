@@ -52,7 +52,7 @@ fn is_disabled(server: &str, config: &Config) -> bool {
     known.any(|(name, entry)| name.as_str() == server && entry.disabled)
 }
 
-/// The reason why `server` has no list.
+/// Why `server` has no list.
 fn not_listed(server: &str, app: &App) -> Exit {
     let proxy = app.proxy();
     let config = proxy.unscoped().config();

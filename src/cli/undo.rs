@@ -31,7 +31,7 @@ pub(super) struct Arguments {
     /// Show what would be reverted without doing it
     #[arg(long, conflicts_with = "list")]
     dry_run: bool,
-    /// Do it without asking, as without a terminal
+    /// Do not ask; without a terminal, `undo` never asks
     #[arg(long, short)]
     yes: bool,
 }

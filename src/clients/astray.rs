@@ -61,7 +61,7 @@ impl Started {
         }
     }
 
-    /// The reason why an entry with the command `written` has to start this program in its place.
+    /// Why an entry with the command `written` has to start this program in its place.
     fn problem(&self, written: &str) -> Option<String> {
         match self {
             Self::Own | Self::Copy(_) => None,
@@ -82,7 +82,7 @@ pub(crate) fn other_config<'a>(args: &'a [String], config_file: &Path) -> Option
     named.filter(|named| Path::new(named) != config_file)
 }
 
-/// The reason why servers of `client` stay: mcpzip uses another configuration there.
+/// Why servers of `client` stay: mcpzip uses another configuration there.
 pub(super) fn elsewhere(client: Client, survey: &Survey, config_file: &Path) -> Option<String> {
     let own = own_entries(client, survey);
     let others = own

@@ -13,7 +13,7 @@ use super::{
     Client, Found, Launch, Node, Scope, Surroundings, Survey, Text, allowed, entry, fixed,
 };
 
-/// The reason why `client` would not start our entry or not show its tools. It checks the existing entry, or else the
+/// Why `client` would not start our entry or not show its tools. It checks the existing entry, or else the
 /// one that would be written.
 #[must_use]
 pub(crate) fn barrier(

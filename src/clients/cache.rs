@@ -149,7 +149,7 @@ fn bytes(path: &Path, limit: u64) -> Result<Option<Vec<u8>>, FileError> {
         Ok(bytes) => Ok(Some(bytes)),
         Err(error) if is_missing(path, &error) => Ok(None),
         Err(source) => {
-            // The reason why a directory cannot be listed says more.
+            // Why a directory cannot be listed says more.
             let unlisted = path.is_dir().then(|| std::fs::read_dir(path).err());
             let error = unlisted.flatten().or_else(|| leads_nowhere(path));
             let error = error.or_else(|| crowded(path).filter(|_| path.is_dir()));

@@ -18,7 +18,7 @@ pub(crate) struct Edit {
     pub client: Option<Client>,
     /// The file.
     pub path: PathBuf,
-    /// Its syntax.
+    /// The syntax of the file.
     pub syntax: Syntax,
     /// Its content. `None` if there is no file.
     pub before: Option<Arc<String>>,

@@ -150,7 +150,7 @@ impl Launch {
         self
     }
 
-    /// The reason why the entry of `client` has the whole path of the program, if the name alone works in a shell.
+    /// Why the entry of `client` has the whole path of the program, if the name alone works in a shell.
     #[must_use]
     pub(crate) fn path_note(&self, client: Client) -> Option<String> {
         let title = client.title();

@@ -152,7 +152,7 @@ pub(super) fn managed_servers(around: &Surroundings, cache: &FileCache) -> Optio
     Some((path, node))
 }
 
-/// The reason why a policy keeps a server from running in its client, if one does: it must not run behind the proxy
+/// Why a policy keeps a server from running in its client, if one does: it must not run behind the proxy
 /// either. The list of permitted servers in the file `editable` is ignored.
 pub(super) fn blocked(
     found: &Found,

@@ -80,7 +80,7 @@ impl History {
     pub(crate) fn warning(&self) -> Option<String> {
         (!self.unread.is_empty()).then(|| {
             format!(
-                "a server that is switched off here counts as switched off in every client before it came over, as the journal cannot be read: {}",
+                "the journal cannot be read ({}), so a server that is off here counts as off in every client before it came over",
                 self.unread.join("; ")
             )
         })

@@ -15,13 +15,13 @@ use super::{
 /// An entry for mcpzip in a client's file.
 #[derive(Debug, Clone)]
 pub(crate) struct OwnEntry {
-    /// Its location.
+    /// The place of the entry.
     pub location: ConfigLocation,
     /// Its name in the file.
     pub name: String,
     /// The program that it starts, as written.
     pub program: String,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// Whether the client has it switched off.
     pub is_disabled: bool,

@@ -34,7 +34,7 @@ pub(crate) struct ConfigLocation {
     pub scope: Scope,
     /// The file; it need not exist.
     pub path: PathBuf,
-    /// Its syntax.
+    /// The syntax of the file.
     pub syntax: Syntax,
     /// The path of keys to the servers.
     pub container: Vec<String>,

@@ -45,8 +45,8 @@ impl Node {
         )
     }
 
-    /// The member `key`; in a list, the item with this `name`, which is how lists of servers are addressed, or the text with
-    /// this index.
+    /// The member `key` of a map. In a list: the item whose `name` is `key`, as in lists of servers, or the string at the index
+    /// `key`.
     #[must_use]
     pub(crate) fn get(&self, key: &str) -> Option<&Self> {
         match self {

@@ -437,7 +437,7 @@ impl Item {
     }
 }
 
-/// The reason why a server stays, if it does. The rules that keep it are added to `blocking`.
+/// Why a server stays, if it does. The rules that keep it are added to `blocking`.
 fn stays(
     found: &Found,
     (survey, around): (&Survey, &Surroundings),
@@ -492,7 +492,7 @@ fn stays(
     Some(reason)
 }
 
-/// The reason why a server that is on stays: mcpzip has it under some name, where it is switched off.
+/// Why a server that is on stays: mcpzip has it under some name, where it is switched off.
 fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
     let name = servers.off_equal(&entry_that_is_on(found)?.to_node())?;
     let refused_by = servers.history.refused_by(name);
@@ -507,7 +507,7 @@ fn off_elsewhere(found: &Found, servers: &Servers) -> Option<String> {
     Some(off_here(name, &also))
 }
 
-/// The reason why a server that its client has switched off stays: mcpzip has it on, so that nothing but this entry says so.
+/// Why a server that its client has switched off stays: mcpzip has it on, so that nothing but this entry says so.
 fn on_elsewhere(found: &Found, servers: &Servers, around: &Surroundings) -> Option<String> {
     let entry = found.entry.as_ref().ok()?;
     let is_refused = entry.is_disabled && found.location.project.is_none();
@@ -526,7 +526,7 @@ fn entry_that_is_on(found: &Found) -> Option<&Entry> {
     entry.filter(|entry| !entry.is_disabled)
 }
 
-/// The reason why a server that is on stays: mcpzip has it under some name, where all tools are denied.
+/// Why a server that is on stays: mcpzip has it under some name, where all tools are denied.
 fn denied_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option<String> {
     let node = entry_that_is_on(found)?.to_node();
     let is_denied = rules_of(survey, found).any(withholds_all);
@@ -537,7 +537,7 @@ fn denied_elsewhere(found: &Found, survey: &Survey, servers: &Servers) -> Option
     ))
 }
 
-/// The reason why a server does not come over to its equal `name`, which is off; `also` is for whom else.
+/// Why a server does not come over to its equal `name`, which is off; `also` is for whom else.
 pub(super) fn off_here(name: &str, also: &str) -> String {
     format!(
         "mcpzip has the same server as `{name}`, which is switched off there for all clients; `mcpzip enable {}` switches it on{also}, and \
@@ -674,7 +674,7 @@ pub(super) fn ruled<'s>(survey: &'s Survey, placed: &'s [(&Found, String)]) -> V
         .collect()
 }
 
-/// The reason why a server stays because of a rule about an equal server in another file, which could not hold for it. The rule is added
+/// Why a server stays because of a rule about an equal server in another file, which could not hold for it. The rule is added
 /// to `blocking`.
 pub(super) fn guarded_elsewhere(
     found: &Found,

@@ -38,7 +38,7 @@ pub(super) struct Withheld {
     names: BTreeSet<String>,
 }
 
-/// The reason why a server and a client do not come together behind mcpzip.
+/// Why a server and a client do not come together behind mcpzip.
 pub(super) struct Reason {
     /// The reason, as a sentence.
     pub text: String,
@@ -146,7 +146,7 @@ impl Withheld {
         }
     }
 
-    /// The reason why a server stays: a client would get it, or its own client would get one of `moving` or of mcpzip's, which a rule
+    /// Why a server stays: a client would get it, or its own client would get one of `moving` or of mcpzip's, which a rule
     /// withholds as a whole or in a way that cannot be carried over.
     pub(super) fn reason(&self, found: &Found, moving: &[&Found]) -> Option<Reason> {
         let own = found.location.client;
@@ -168,7 +168,7 @@ impl Withheld {
         })
     }
 
-    /// The reason why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
+    /// Why `client` does not get mcpzip: it would get a server of `moving` or of mcpzip's that a rule withholds. A list of its own
     /// servers would keep all others in their clients, so those that moved before count.
     pub(super) fn apart(&self, client: Client, moving: &[&Found]) -> Option<Reason> {
         if self.everywhere.contains(&client) {

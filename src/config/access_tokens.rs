@@ -35,7 +35,7 @@ pub(crate) struct Introspection {
     pub(crate) url: String,
     /// The id of this server.
     pub(crate) client_id: String,
-    /// Its secret.
+    /// The client secret of this server.
     pub(crate) client_secret: Secret<String>,
 }
 

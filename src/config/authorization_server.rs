@@ -106,7 +106,7 @@ impl Resolver<'_> {
         let mut named = |name: &str, written: Option<At<String>>, usual: &str| {
             let text = text(name, written)?.unwrap_or_else(|| usual.to_owned());
             match text.is_empty() {
-                true => Err(wrong(name, "a text that is not empty")),
+                true => Err(wrong(name, "a string that is not empty")),
                 false => Ok(text),
             }
         };

@@ -66,7 +66,7 @@ pub(crate) struct Refused {
     reason: Refusal,
 }
 
-/// The reason why a change is not made.
+/// Why a change is not made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// A new server has the name of a present one.

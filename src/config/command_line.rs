@@ -28,11 +28,11 @@ pub(crate) struct CommandLine {
 /// A tool that the entry defines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CommandTool {
-    /// Its name.
+    /// The tool's name.
     pub name: ToolName,
     /// The arguments of each call. `{name}` stands for the value of the argument `name`.
     pub args: Vec<String>,
-    /// Its description.
+    /// The tool's description.
     pub description: Option<String>,
     /// The JSON Schema of its arguments, as JSON.
     pub input_schema: Option<String>,

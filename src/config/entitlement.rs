@@ -89,7 +89,7 @@ fn account(identity: &str, issuer: Option<&str>) -> String {
     }
 }
 
-/// The reason why an identity gets nothing, for the operator.
+/// Why an identity gets nothing, for the operator.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum NotEntitled {
     /// The key cannot be read.

@@ -226,7 +226,7 @@ pub(crate) enum EntryError {
     },
     /// An unknown key that resembles one that restricts a server or its tools.
     #[error(
-        "unknown key `{written}`; did you mean `{meant}`? Nothing runs without a restriction that may be meant"
+        "unknown key `{written}`; did you mean `{meant}`? It is a restriction: nothing that it may limit runs until the key is corrected"
     )]
     MisspeltRestriction {
         /// The key as written.
@@ -236,8 +236,8 @@ pub(crate) enum EntryError {
     },
     /// An unknown key of `tools`.
     #[error(
-        "unknown key `{written}`: the rules of `tools` are `allow`, `ask`, `deny` and `without_asking`. Nothing runs without a \
-         restriction that may be meant"
+        "unknown key `{written}`: the rules of `tools` are `allow`, `ask`, `deny` and `without_asking`. It may be a restriction: \
+         nothing that it may limit runs until the key is corrected"
     )]
     UnknownRule {
         /// The key as written.
@@ -438,7 +438,7 @@ pub(crate) enum ConfigWarning {
     /// A variable with an invalid value.
     #[error("the variable {name} must be {expected}; `\"{used}\"` is used")]
     Variable {
-        /// Its name.
+        /// The variable's name.
         name: &'static str,
         /// The permitted values.
         expected: &'static str,

@@ -63,9 +63,9 @@ impl ConfigHash {
 }
 
 impl Transport {
-    /// Hashes of the programs with their arguments that this may start, or of the URL: the same for entries that differ in variables,
-    /// headers, versions of packages, plain flags, the runner, or `cwd`. Two entries that have one in common may be the same. For
-    /// an interface with a description it is the place of that, which has all texts.
+    /// Hashes of the programs and arguments that this entry may start, or of its URL. Entries that differ only in variables, headers,
+    /// package versions, plain flags, the runner or `cwd` have a hash in common. Two entries with a hash in common may be the same
+    /// server. An interface is hashed by the location of its description, which has all its texts.
     #[must_use]
     pub(crate) fn programs(&self) -> BTreeSet<String> {
         match self {

@@ -38,14 +38,14 @@ pub(super) struct IdpEntry {
     pub(super) scopes: Vec<At<String>>,
 }
 
-/// The identity provider of an enterprise, and the client that mcpzip is there.
+/// An enterprise's identity provider, and the client that mcpzip is registered as there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IdentityProvider {
     /// Its issuer identifier.
     pub(crate) issuer: String,
     /// The id of mcpzip there.
     pub(crate) client_id: String,
-    /// Its secret.
+    /// The client secret of mcpzip.
     pub(crate) client_secret: Option<Secret<String>>,
     /// The scopes of a login in addition to those that it always has.
     pub(crate) scopes: Vec<String>,

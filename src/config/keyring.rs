@@ -32,7 +32,7 @@ pub(crate) trait Keyring: fmt::Debug + Send + Sync {
     fn stamp(&self) -> Vec<Option<Stamp>>;
 }
 
-/// The reason why a secret cannot be used, worded to follow "the secret `NAME`, which".
+/// Why a secret cannot be used, worded to follow "the secret `NAME`, which".
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SecretFault {
     /// No secret has the name.

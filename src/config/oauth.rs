@@ -41,7 +41,7 @@ pub(crate) struct OAuth {
 pub(crate) struct HeadersCommand {
     /// The program: an absolute path, or a bare name to look for in `PATH`.
     pub program: String,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
 }
 

@@ -71,7 +71,7 @@ pub(crate) struct ProfileRequest<'a> {
 /// The profiles by name. A fault in one refuses that profile alone; a fault of the whole key refuses every profile.
 pub(crate) type Profiles = Result<BTreeMap<String, Result<Profile, FaultyProfile>>, EntryError>;
 
-/// A profile that cannot be used. Sessions of its directories are refused, as it would have narrowed them.
+/// A profile that cannot be used. Sessions in its directories are refused, because without it they would get more than it permits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FaultyProfile {
     pub(super) fault: EntryError,

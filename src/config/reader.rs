@@ -316,7 +316,7 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn text(&self) -> Result<At<String>, At<EntryError>> {
-        self.text_as("a text")
+        self.text_as("a string")
     }
 
     pub(super) fn flag(&self) -> Result<bool, At<EntryError>> {
@@ -327,7 +327,7 @@ impl<'a> Field<'a> {
     }
 
     pub(super) fn texts(&self) -> Result<Vec<At<String>>, At<EntryError>> {
-        let elements = self.elements("a list of texts like [\"one\", \"two\"]")?;
+        let elements = self.elements("a list of strings like [\"one\", \"two\"]")?;
         elements.map(|field| field.text()).collect()
     }
 
@@ -380,7 +380,7 @@ impl<'a> Field<'a> {
             .into_fields()
             .map(|(name, mut field)| {
                 field.key = format!("{}.{}", self.key, name.value);
-                Ok((name.value.to_owned(), field.text_as("a text, in quotes")?))
+                Ok((name.value.to_owned(), field.text_as("a string, in quotes")?))
             })
             .collect()
     }
@@ -499,7 +499,7 @@ impl<'t> Lines<'t> {
 /// The kind of a value, for a sentence.
 pub(super) const fn kind(value: &Value<'_>) -> &'static str {
     match value {
-        Value::StringLit(_) => "a text",
+        Value::StringLit(_) => "a string",
         Value::NumberLit(_) => "a number",
         Value::BooleanLit(literal) => {
             if literal.value {

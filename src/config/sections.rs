@@ -159,7 +159,7 @@ section! {
         issuer: Option<At<String>> = Field::text, Value::Text;
         /// The id of a client that you registered at the authorization server.
         client_id: Option<At<String>> = Field::text, Value::Text;
-        /// Its secret.
+        /// The secret of the client `client_id`.
         client_secret: Option<At<String>> = Field::text, Value::Text;
         /// An `https` URL of a document that describes the client, for authorization servers that accept one.
         client_metadata_url: Option<At<String>> = Field::text, Value::Text;

@@ -933,7 +933,7 @@ fn kind(written: &At<String>) -> Result<Kind, At<EntryError>> {
     }
 }
 
-/// The reason why HTTP cannot carry a header. A token read from a file often ends in a line break.
+/// Why HTTP cannot carry a header. A token read from a file often ends in a line break.
 fn header_problem(name: &str, value: &str) -> Option<&'static str> {
     if HeaderName::from_bytes(name.as_bytes()).is_err() {
         Some("is not a valid name of a header")

@@ -71,7 +71,7 @@ impl Surface {
         }
     }
 
-    /// Its name.
+    /// The name of the surface in the configuration.
     #[must_use]
     pub(crate) fn text(self) -> &'static str {
         match self {

@@ -40,13 +40,13 @@ pub(crate) struct SurfaceOptions {
 /// The settings of one client; `None` leaves the file's own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ClientOptions {
-    /// Its surface.
+    /// The client's surface.
     pub surface: Option<Surface>,
     /// The tools that it sees next to the meta-tools.
     pub show: Option<Shown>,
     /// The form of its results.
     pub form: Option<ResultForm>,
-    /// Its profile.
+    /// The client's profile.
     pub profile: Option<String>,
     /// Whether its entry is there twice, or has an unknown key or a key twice: a profile may be meant.
     pub is_unclear: bool,

@@ -343,7 +343,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#""npx""#,
             21,
-            "`entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a text",
+            "`entry` must be an object like {\"command\": \"program\"} or {\"url\": \"https://…\"}, found a string",
         ),
         (
             "null",
@@ -368,18 +368,18 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"command": 7}"#,
             33,
-            "`command` must be a text, found a number",
+            "`command` must be a string, found a number",
         ),
         (r#"{"command": " "}"#, 33, "`command` is empty"),
         (
             r#"{"command": "x", "args": "-y"}"#,
             46,
-            "`args` must be a list of texts like [\"one\", \"two\"], found a text",
+            "`args` must be a list of strings like [\"one\", \"two\"], found a string",
         ),
         (
             r#"{"command": "x", "args": ["a", 80]}"#,
             52,
-            "`args[1]` must be a text, found a number",
+            "`args[1]` must be a string, found a number",
         ),
         (
             r#"{"command": "x", "env": ["A=b"]}"#,
@@ -389,7 +389,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"command": "x", "env": {"A": 8080}}"#,
             51,
-            "`env.A` must be a text, in quotes, found a number",
+            "`env.A` must be a string, in quotes, found a number",
         ),
         (
             r#"{"command": "x", "env": {"A=B": "c"}}"#,
@@ -404,7 +404,7 @@ fn a_faulty_entry_says_what_to_write() {
         (
             r#"{"command": "x", "disabled": "yes"}"#,
             50,
-            "`disabled` must be true or false, found a text",
+            "`disabled` must be true or false, found a string",
         ),
         (
             r#"{"command": "x", "timeout": "0s"}"#,

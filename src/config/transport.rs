@@ -31,7 +31,7 @@ pub(crate) enum Transport {
 pub(crate) struct Stdio {
     /// The program: an absolute path, or a bare name that is searched in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// The arguments of the program.
     pub args: Vec<String>,
     /// Its variables, in addition to the inherited ones.
     pub env: BTreeMap<String, Secret<String>>,

@@ -54,7 +54,11 @@ const EXCHANGE: Table = &[
         Value::Text,
         "The gateway's client id at `token_url`. Required.",
     ),
-    key("client_secret", Value::Text, "Its secret."),
+    key(
+        "client_secret",
+        Value::Text,
+        "The secret of the client `client_id`.",
+    ),
     key(
         "audience",
         Value::Text,

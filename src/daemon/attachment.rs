@@ -40,7 +40,7 @@ struct Attachment<'a> {
     deaths: VecDeque<Instant>,
 }
 
-/// The reason why no daemon can serve the session.
+/// Why no daemon can serve the session.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]

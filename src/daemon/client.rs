@@ -15,7 +15,7 @@ use crate::config::{Environment, Paths};
 /// Time limit for the answer.
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// The reason why the daemon cannot be asked.
+/// Why the daemon cannot be asked.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]

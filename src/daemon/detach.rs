@@ -1,4 +1,4 @@
-//! The reason why a daemon stopped serving a session, in the session's process.
+//! Why a daemon stopped serving a session, in the session's process.
 
 use super::message::ToSession;
 use crate::telemetry;

@@ -20,7 +20,7 @@ const TRY: Duration = Duration::from_millis(2);
 /// How long to wait for a daemon that makes its own address.
 const BEGIN: Duration = Duration::from_secs(15);
 
-/// The reason why the daemon cannot be reached or started.
+/// Why the daemon cannot be reached or started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[error(transparent)]

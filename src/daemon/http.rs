@@ -39,7 +39,7 @@ pub(super) struct HttpState {
     pub(super) address: Option<String>,
     /// The URL for clients, while the daemon listens.
     pub(super) url: Option<String>,
-    /// The reason why it does not listen.
+    /// Why it does not listen.
     pub(super) reason: Option<String>,
     /// Whether clients need a token.
     pub(super) has_token: bool,
@@ -83,7 +83,7 @@ enum Wanted {
     Options(Options, SurfaceRequest),
 }
 
-/// The reason why HTTP clients cannot be served.
+/// Why HTTP clients cannot be served.
 #[derive(Debug, thiserror::Error)]
 enum Error {
     #[error(transparent)]

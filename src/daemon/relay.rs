@@ -266,7 +266,7 @@ impl Relay {
     }
 }
 
-/// The reason why a daemon did not get the session.
+/// Why a daemon did not get the session.
 pub(super) enum Refused {
     /// There is none.
     Reach(election::Error),

@@ -50,7 +50,7 @@ pub(super) struct Opened {
     handover: CancellationToken,
 }
 
-/// The reason why a session cannot be served.
+/// Why a session cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// The session's own process reports this as it does without a daemon.
@@ -58,7 +58,7 @@ pub(super) enum Error {
     Config(#[from] config::Error),
     #[error("the descriptors cannot be used: {0}")]
     Io(#[from] io::Error),
-    #[error("the session's name is none")]
+    #[error("the session's name is not valid")]
     Name,
 }
 

@@ -142,7 +142,7 @@ enum Shown {
     Certificate,
 }
 
-/// The reason why a request has no identity.
+/// Why a request has no identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denial {
     /// It shows no credential.

@@ -18,7 +18,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The size limit of an answer, in bytes.
 const LARGEST: usize = 256 * 1024;
 
-/// The reason why an issuer gives no answer.
+/// Why an issuer gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
     #[error("`{url}` cannot be reached: {reason}")]

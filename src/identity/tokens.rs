@@ -208,7 +208,7 @@ pub(crate) struct NewToken {
     pub(crate) lifetime: Option<Duration>,
 }
 
-/// The reason why the tokens cannot be used.
+/// Why the tokens cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TokenError {
     #[error("the file of tokens `{}` cannot be read: {source}", path.display())]
@@ -416,7 +416,7 @@ impl Tokens {
 }
 
 impl TokenFile {
-    /// The file below a state directory.
+    /// The file of tokens in the state directory `state_dir`.
     #[must_use]
     pub(crate) fn below(state_dir: &Path) -> Self {
         Self::of(&State::of_files(state_dir))

@@ -28,7 +28,7 @@ pub(crate) struct Keychain {
     system: system::Store,
 }
 
-/// The reason why a keychain could not be used.
+/// Why a keychain could not be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeychainError {
     /// There is no keychain.

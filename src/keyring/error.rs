@@ -43,7 +43,7 @@ pub(crate) enum KeyringError {
     Newer {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// The version of the file's form.
         version: u64,
     },
     /// The file cannot be written.

@@ -49,9 +49,9 @@ pub(crate) enum Location {
 /// A stored secret.
 #[derive(Debug, Clone)]
 pub(crate) struct Listed {
-    /// Its name.
+    /// The secret's name.
     pub(crate) name: SecretName,
-    /// Its place.
+    /// The store that has the secret.
     pub(crate) location: Location,
     /// When it was set, in seconds since 1970.
     pub(crate) changed: u64,

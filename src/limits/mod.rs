@@ -102,7 +102,7 @@ pub(crate) struct Permit {
     _places: Vec<Place>,
 }
 
-/// The reason why a request is refused.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Exceeded {
     /// A limit is used up.

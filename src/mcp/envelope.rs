@@ -58,7 +58,7 @@ pub enum Outcome<'a> {
     Error(&'a RawValue),
 }
 
-/// The reason why a line is not a valid message, as a JSON-RPC error.
+/// Why a line is not a valid message, as a JSON-RPC error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Malformed {

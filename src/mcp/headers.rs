@@ -38,9 +38,9 @@ pub(crate) enum Mismatch {
     #[error("the header `{0}` repeats an argument that is missing")]
     NoArgument(String),
     /// The header has several values.
-    #[error("the header `{0}` is given twice")]
+    #[error("the header `{0}` appears twice")]
     Repeated(String),
-    /// The header's value is not a text.
+    /// The header's value is not a string.
     #[error("the header `{0}` cannot be decoded")]
     Encoding(String),
     /// The header has another value than the argument.

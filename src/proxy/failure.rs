@@ -1,4 +1,4 @@
-//! The reason why a call has no result, as data. `answers/error.rs` has the texts.
+//! Why a call has no result, as data. `answers/error.rs` has the texts.
 
 use super::arguments::Fault;
 use crate::catalog::{ChangeKind, Rejected};
@@ -8,7 +8,7 @@ use crate::pause::Paused;
 use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::CallError;
 
-/// The reason why a call has no result.
+/// Why a call has no result.
 #[derive(Debug, Clone)]
 pub(crate) enum Failure {
     /// No tool has this name; `nearest` has the most similar names.
@@ -99,7 +99,7 @@ pub(crate) enum Failure {
     Unlogged { name: String, cause: String },
 }
 
-/// The reason why a tool is withheld.
+/// Why a tool is withheld.
 #[derive(Debug, Clone)]
 pub(crate) enum Withheld {
     /// This rule denies it.
@@ -118,7 +118,7 @@ pub(crate) enum Withheld {
     Uncompared(Option<String>),
 }
 
-/// The reason why the tools of a server are not known.
+/// Why the tools of a server are not known.
 #[derive(Debug, Clone)]
 pub(crate) enum Unlisted {
     /// Listing them failed for this reason, as an agent may read it.
@@ -131,7 +131,7 @@ pub(crate) enum Unlisted {
     Elsewhere(Projects),
 }
 
-/// The reason why there is no consent.
+/// Why there is no consent.
 #[derive(Debug, Clone)]
 pub(crate) enum NoConsent {
     /// The arguments are too large to show.

@@ -489,7 +489,7 @@ impl Proxy {
         }
     }
 
-    /// The reason why clients are refused, after `client` has given its name, which may have a profile.
+    /// Why clients are refused, after `client` has given its name, which may have a profile.
     fn refusal(&self, client: &Client) -> Option<Reply> {
         let name = client
             .software_name()

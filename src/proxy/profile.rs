@@ -82,7 +82,7 @@ struct State {
     directories: BTreeSet<PathBuf>,
     /// The profiles in use. A session keeps those that it has got by its client or its directories.
     names: Vec<String>,
-    /// The reason why nothing is shown.
+    /// Why nothing is shown.
     refusal: Option<String>,
 }
 
@@ -174,7 +174,7 @@ impl ProfileScope {
         self.choice.is_over_http
     }
 
-    /// The reason why the clients are refused, if they are.
+    /// Why the clients are refused, if they are.
     pub(super) fn refusal(&self) -> Option<String> {
         self.state.lock().refusal.clone()
     }

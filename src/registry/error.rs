@@ -28,7 +28,7 @@ pub(crate) enum Error {
     /// The registry cannot be reached.
     #[error("the registry {base} cannot be reached: {reason}")]
     Unreachable {
-        /// Its address.
+        /// The registry's address.
         base: String,
         /// The reason.
         reason: String,
@@ -36,7 +36,7 @@ pub(crate) enum Error {
     /// The registry answered with an error status.
     #[error("the registry {base} answers with HTTP {status}")]
     Status {
-        /// Its address.
+        /// The registry's address.
         base: String,
         /// The status.
         status: u16,

@@ -1,4 +1,4 @@
-//! The properties of recipes that hold for every answer of a registry.
+//! Fuzzes recipes: the properties that each has for every response of a registry.
 
 use serde_json::Value;
 

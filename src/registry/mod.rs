@@ -77,7 +77,7 @@ pub(crate) struct Found {
     /// Its title for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Its description.
+    /// The server's description.
     pub description: String,
     /// The ways to use it; empty if `mcpzip` cannot use it.
     pub ways: Vec<&'static str>,
@@ -326,13 +326,13 @@ impl Listing {
         &self.detail.name
     }
 
-    /// Its version.
+    /// The version of the server.
     #[must_use]
     pub(crate) fn version(&self) -> &str {
         &self.detail.version
     }
 
-    /// Its description.
+    /// The server's description.
     #[must_use]
     pub(crate) fn description(&self) -> String {
         wire::clean(self.detail.description.as_deref().unwrap_or_default())

@@ -33,7 +33,7 @@ impl ClientOfReplica {
         &self.replicas
     }
 
-    /// Its identity.
+    /// The client's identity.
     #[must_use]
     pub(crate) fn identity(&self) -> IdentityHash {
         self.identity

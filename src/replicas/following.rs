@@ -1,4 +1,4 @@
-//! The notifications of the other replicas, and of the store.
+//! Receives the notifications of other replicas and of the store.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

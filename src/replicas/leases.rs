@@ -18,7 +18,7 @@ const LISTED_MEANWHILE: Duration = Duration::from_secs(5);
 /// The pause between two attempts to get a turn.
 const PAUSE: Duration = Duration::from_millis(250);
 
-/// The turn to do something while other replicas do not. Without its end, the lease ends after its time.
+/// The right of this replica alone to do one piece of work. If the turn is not ended, its lease expires.
 #[derive(Debug)]
 pub(crate) struct Turn {
     replicas: Arc<Replicas>,

@@ -20,7 +20,7 @@ const CONNECT: Duration = Duration::from_secs(2);
 /// The time after which a connection that is not used is closed.
 const IDLE: Duration = Duration::from_secs(30);
 
-/// The reason why a replica did not get a letter.
+/// Why a replica did not get a letter.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unreachable {
     /// It does not live any more.

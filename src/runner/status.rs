@@ -24,7 +24,7 @@ pub struct Status {
     pub server: String,
     /// The state.
     pub state: State,
-    /// The reason why it is not usable, without secrets.
+    /// Why it is not usable, without secrets.
     pub reason: Option<String>,
     /// The number of its tools that are known and permitted.
     pub tools: usize,

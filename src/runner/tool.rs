@@ -24,7 +24,7 @@ use super::error::{Error, ErrorKind};
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// The server.
+    /// The name of the server that has the tool.
     #[serde(skip)]
     pub server: String,
     /// The name on its server.

@@ -39,7 +39,7 @@ use mounts::Mounts;
 /// The time limit of a trial of a tool: bubblewrap takes some milliseconds, a daemon of containers up to seconds.
 const TRIAL: Duration = Duration::from_secs(15);
 
-/// The reason why a server does not start in its sandbox.
+/// Why a server does not start in its sandbox.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Refusal {
     /// The tool that makes the sandbox is not installed.
@@ -121,9 +121,9 @@ pub(crate) struct Sandboxes {
 /// A server that is to be started.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Start<'a> {
-    /// Its name.
+    /// The server's name.
     pub name: &'a str,
-    /// Its entry.
+    /// The server's entry.
     pub stdio: &'a Stdio,
     /// The directory of its package, if that was fetched.
     pub package: Option<&'a Path>,

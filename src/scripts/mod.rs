@@ -214,7 +214,7 @@ pub(crate) struct Ended {
     pub(crate) value: Result<Option<Box<RawValue>>, Fault>,
 }
 
-/// The reason why a script failed.
+/// Why a script failed.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) message: String,

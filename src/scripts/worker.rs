@@ -100,7 +100,7 @@ pub(crate) fn run() -> io::Result<i32> {
     })
 }
 
-/// The reason why a script ended without a message of its own.
+/// Why a script ended without a message of its own.
 enum Stopped {
     Script { message: String, stack: String },
     Output(io::Error),

@@ -19,8 +19,9 @@ use crate::tool::{ServerName, ToolHash, ToolName};
 const TOOLS: usize = 40;
 const WIDTH: u32 = 16;
 
-/// An index, and a query on the first line without its first byte. That byte selects the rest: a file as it is, a file
-/// with a corrected checksum, or tools, one per line, whose index is searched whole and then damaged.
+/// Fuzzes an index and a query. The first byte selects the form of the data, and the first line after it is the query. The rest is
+/// an index file as it is, an index file with a corrected checksum, or tools, one per line, whose index is searched whole and then
+/// damaged.
 pub(crate) fn index(data: &[u8]) {
     let Some((first, rest)) = data.split_first() else {
         return;

@@ -1,4 +1,4 @@
-//! Synonyms between tools and agents: the verbs of interfaces, and usual abbreviations.
+//! Synonyms between the words of agents and those of tools: verbs of APIs, and common abbreviations.
 //!
 //! Only synonyms that hold for every subject belong here, not those of one product or trade. A synonym weighs far less
 //! than the word, so it decides only if the word is missing.

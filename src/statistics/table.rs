@@ -14,7 +14,7 @@ pub struct Row<'a> {
     pub server: &'a str,
     /// The tool.
     pub tool: &'a str,
-    /// Its calls.
+    /// The counts of the tool's calls.
     pub tally: &'a Tally,
 }
 

@@ -217,7 +217,7 @@ pub(crate) trait Records: Shelves + fmt::Debug + Send + Sync {
         before: Option<String>,
     ) -> BoxFuture<'_, io::Result<AuditTaken>>;
 
-    /// The reason why the store cannot be used now; `None` if it can be used.
+    /// Why the store cannot be used now; `None` if it can be used.
     fn fault(&self) -> Option<String>;
 
     /// The schemas before and after the update that this process has made, if it has made one.

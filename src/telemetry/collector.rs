@@ -117,7 +117,7 @@ pub(crate) fn text_attribute(key: &str, text: &str) -> Value {
     json!({ "key": key, "value": { "stringValue": masked(text) } })
 }
 
-/// The reason why there is no HTTP client for the collector.
+/// Why there is no HTTP client for the collector.
 #[derive(Debug, thiserror::Error)]
 enum ClientError {
     #[error(transparent)]

@@ -143,7 +143,7 @@ impl<'a> Definition<'a> {
     }
 }
 
-/// The reason why an entry of a tool list is not a tool.
+/// Why an entry of a tool list is not a tool.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DefinitionError {
     /// It is not a JSON object.

@@ -27,7 +27,7 @@ pub struct QualifiedName {
     pub tool: ToolName,
 }
 
-/// The reason why a text is not a valid name.
+/// Why a text is not a valid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The text is empty.

@@ -118,7 +118,7 @@ pub(crate) struct Opening {
     pub(crate) process: u32,
     /// Its working directory.
     pub(crate) directory: PathBuf,
-    /// Its variables.
+    /// The environment of the process.
     pub(crate) variables: BTreeMap<String, String>,
     /// The options that each command begins with, such as `--config`.
     pub(crate) options: Vec<String>,

@@ -11,7 +11,7 @@ use crate::config::shown_command;
 use crate::pause::Paused;
 use crate::tool::{ServerName, is_hidden};
 
-/// The reason why a server cannot be reached. All requests that waited for one attempt share it.
+/// Why a server cannot be reached. All requests that waited for one attempt share it.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     /// No server of this name is configured.
@@ -23,7 +23,7 @@ pub(crate) enum ConnectError {
     /// It is switched off in the configuration.
     #[error("server `{server}` is disabled in the configuration")]
     Disabled {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
     },
     /// It is used in the name of each person, and there is none.
@@ -31,7 +31,7 @@ pub(crate) enum ConnectError {
         "server `{server}` is used in the name of each person (`identity`: \"{identity}\"), and this session has no identity: it is there for clients of `mcpzip serve --http` with `http.auth`"
     )]
     NoPerson {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The word in the configuration.
         identity: &'static str,
@@ -41,7 +41,7 @@ pub(crate) enum ConnectError {
         "server `{server}` was added by an agent and is not started before a person approves it (`mcpzip approve {server}`)"
     )]
     Unapproved {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
     },
     /// Its configuration entry cannot be used.
@@ -55,7 +55,7 @@ pub(crate) enum ConnectError {
     /// Its process could not be started.
     #[error("server `{server}` did not start: {}", not_run(.command, .source))]
     Spawn {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The program.
         command: String,
@@ -65,7 +65,7 @@ pub(crate) enum ConnectError {
     /// It was not started: its sandbox cannot be had, or its package not be fetched into it.
     #[error("server `{server}` did not start: {reason}")]
     NotStarted {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The reason.
         reason: String,
@@ -73,7 +73,7 @@ pub(crate) enum ConnectError {
     /// It ended before the handshake was complete.
     #[error("server `{server}` ended during the handshake ({status}){last_words}")]
     Ended {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The exit status of its process.
         status: String,
@@ -85,7 +85,7 @@ pub(crate) enum ConnectError {
         "server `{server}` does not speak MCP: its stdout begins with `{text}`, and it {failure}{last_words}"
     )]
     NotMcp {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The beginning of its stdout, without secrets.
         text: String,
@@ -97,7 +97,7 @@ pub(crate) enum ConnectError {
     /// It did not answer the handshake in time.
     #[error("server `{server}` did not answer the handshake within {limit:?}{last_words}")]
     Timeout {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The time limit.
         limit: Duration,
@@ -115,7 +115,7 @@ pub(crate) enum ConnectError {
     /// It answered the handshake with an error, or with something unexpected.
     #[error("server `{server}` refused the handshake: {reason}")]
     Handshake {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// Its message, or the fault of its answer.
         reason: String,
@@ -123,7 +123,7 @@ pub(crate) enum ConnectError {
     /// The connection over HTTP failed.
     #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The error.
         error: HttpError,
@@ -131,7 +131,7 @@ pub(crate) enum ConnectError {
     /// It answered before, and did not answer a check of its open connection.
     #[error("server `{server}` did not answer a health check: {reason}")]
     Unhealthy {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The reason.
         reason: String,
@@ -139,7 +139,7 @@ pub(crate) enum ConnectError {
     /// It was stopped while it was starting.
     #[error("server `{server}` was stopped while it was starting")]
     Stopped {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
     },
     /// mcpzip is shutting down.
@@ -147,7 +147,7 @@ pub(crate) enum ConnectError {
     ShuttingDown,
 }
 
-/// The reason why a request to a server has no answer.
+/// Why a request to a server has no answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum CallError {
     /// There is no connection, and none could be made. Nothing was sent.
@@ -156,7 +156,7 @@ pub(crate) enum CallError {
     /// The connection is still being made. Nothing was sent.
     #[error("server `{server}` was not connected within {limit:?}")]
     Connecting {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The caller's time limit.
         limit: Duration,
@@ -164,7 +164,7 @@ pub(crate) enum CallError {
     /// The connection ended before the answer arrived.
     #[error("server `{server}` went away during the call ({reason})")]
     Lost {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The cause.
         reason: String,
@@ -174,7 +174,7 @@ pub(crate) enum CallError {
     /// The time limit passed.
     #[error("server `{server}` gave no answer within {limit:?}")]
     Timeout {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The time limit.
         limit: Duration,
@@ -182,7 +182,7 @@ pub(crate) enum CallError {
     /// The answer exceeds the size limit of a message.
     #[error("the answer of server `{server}` has {length} bytes, more than the limit of {limit}")]
     TooLarge {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The answer's size in bytes.
         length: u64,
@@ -192,7 +192,7 @@ pub(crate) enum CallError {
     /// The answer could not be read.
     #[error("server `{server}` sent an answer that cannot be read: {reason}")]
     Malformed {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The fault.
         reason: String,
@@ -200,7 +200,7 @@ pub(crate) enum CallError {
     /// The exchange over HTTP failed.
     #[error("server `{server}` {error}{}", cure(.server, .error))]
     Http {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The error.
         error: HttpError,
@@ -208,7 +208,7 @@ pub(crate) enum CallError {
     /// Under `"trust": "pin"`, the server's current list could not be compared with the first one. Nothing was sent.
     #[error("the tools of server `{server}` could not be compared with those first seen: {reason}")]
     Uncompared {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The cause.
         reason: NotListed,
@@ -235,7 +235,7 @@ pub(crate) enum CallError {
     /// The server has its maximum of running and waiting calls.
     #[error("server `{server}` is busy: {running} calls are running and {waiting} are waiting")]
     Busy {
-        /// Its name.
+        /// The server's name.
         server: ServerName,
         /// The number of calls in flight.
         running: usize,
@@ -300,7 +300,7 @@ impl ConnectError {
     }
 }
 
-/// The reason why a program could not be started, with the remedy if its name was found nowhere.
+/// Why a program could not be started, with the remedy if its name was found nowhere.
 fn not_run(command: &str, source: &io::Error) -> String {
     let is_name = !command.contains(std::path::is_separator);
     let shown = shown_command(command);
@@ -318,7 +318,7 @@ fn not_run(command: &str, source: &io::Error) -> String {
     }
 }
 
-/// The reason why the tools of a server are not known, or not stored.
+/// Why the tools of a server are not known, or not stored.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum NotListed {
     /// Their list did not come within this time.
@@ -344,7 +344,7 @@ pub(crate) enum NotListed {
     ShuttingDown,
 }
 
-/// The reason why a list is missing.
+/// Why a list is missing.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum ListError {
     /// The request for a page failed.
@@ -389,7 +389,7 @@ impl CallError {
         }
     }
 
-    /// The reason why a person's token was not exchanged, if that is it.
+    /// Why a person's token was not exchanged, if that is it.
     #[must_use]
     pub(crate) fn failed_exchange(&self) -> Option<&IdentityError> {
         let error = match self {

@@ -16,7 +16,7 @@ use crate::mcp::{
 };
 use crate::telemetry;
 
-/// The reason why a connection could not be opened.
+/// Why a connection could not be opened.
 #[derive(Debug)]
 pub(super) enum Refusal {
     /// The server speaks the modern era only. It needs a new process, because the handshake may have bound this one.

@@ -63,7 +63,7 @@ pub(super) struct CommandHeaders {
     ends: Option<f64>,
 }
 
-/// The reason why a command gave no headers. The text continues after `its headers_command` and quotes no output.
+/// Why a command gave no headers. The text continues after `its headers_command` and quotes no output.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum HeadersCommandError {
     /// It did not start.

@@ -21,13 +21,13 @@ pub(super) const OWN: &str = "mcpzip/";
 pub(super) const LEAVING: &str = "mcpzip/leaving";
 pub(super) const UNSENT: &str = "mcpzip/unsent";
 
-/// The reason why such requests are sent again.
+/// Why such requests are sent again.
 pub(super) const LEFT: &str = "the replica of mcpzip that it runs at is about to end";
 
 /// The notification that the process has ended, with the reason.
 pub(super) const GONE: &str = "mcpzip/gone";
 
-/// The reason why calls are lost when a connection to such a process ends, which may have said why its process has ended.
+/// Why calls are lost when a connection to such a process ends, which may have said why its process has ended.
 pub(super) fn lost(gone: Option<&str>) -> String {
     match gone {
         Some(reason) => {
@@ -46,7 +46,7 @@ const TOLD_ALL: Duration = Duration::from_secs(60);
 /// A server that runs at one replica.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Wanted {
-    /// Its name.
+    /// The server's name.
     pub(crate) server: ServerName,
     /// The hash of its entry: another entry is another process.
     pub(crate) entry: String,

@@ -33,7 +33,7 @@ pub(crate) struct Question {
 /// The part of a client that a handshake declares to a server.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Declared {
-    /// Its capabilities.
+    /// The client's capabilities.
     pub capabilities: ClientCapabilities,
     /// The extensions that it has in common with the server.
     pub extensions: Others,

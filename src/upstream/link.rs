@@ -42,7 +42,7 @@ pub(super) struct Link {
     next_id: AtomicU64,
     /// Whether the other end is the home of the server, which says when it ends.
     is_of_home: bool,
-    /// The reason why the process at its home has ended.
+    /// Why the process at its home has ended.
     gone: OnceLock<String>,
     message_limit: usize,
     /// Cancelled to close the link.
@@ -148,7 +148,7 @@ impl Link {
         self.close.cancelled().await;
     }
 
-    /// The reason why the process at its home has ended, if it has said that.
+    /// Why the process at its home has ended, if it has said that.
     pub(super) fn gone(&self) -> Option<&str> {
         self.gone.get().map(String::as_str)
     }

@@ -96,7 +96,7 @@ impl RawResult {
         words.0 & (1 << word as u8) != 0
     }
 
-    /// Its bytes.
+    /// The bytes of the result.
     #[must_use]
     pub(crate) fn into_bytes(self) -> Bytes {
         self.bytes

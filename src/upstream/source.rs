@@ -73,7 +73,7 @@ pub(crate) const SCHEMA_MARK: &str = "mcpzip/schema";
 /// The member of `_meta` of a definition, and of a call's result, with the digest of the files that it was made of.
 pub(crate) const DIGEST: &str = "mcpzip/digest";
 
-/// The reason why a source did not call a tool.
+/// Why a source did not call a tool.
 #[derive(Debug)]
 pub(crate) enum SourceError {
     /// It has no tool of this name.

@@ -26,7 +26,7 @@ const NOBODY: u64 = u64::MAX;
 /// The outcome of each subscription on the current connection; absent while it is pending.
 type Outcomes = BTreeMap<Followed, Result<(), SubscribeError>>;
 
-/// The reason why a resource cannot be followed.
+/// Why a resource cannot be followed.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum SubscribeError {
     /// The server cannot be reached, or sent no response.

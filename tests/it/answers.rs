@@ -320,7 +320,7 @@ fn endless_filters_of_one_client_keep_no_other_waiting() {
             "{:?}",
             start.elapsed()
         );
-        assert!(told.iter().any(|told| told.contains("was ended after")));
+        assert!(told.iter().any(|told| told.contains("was stopped after")));
         assert!(
             told.iter()
                 .any(|told| told.contains("could not start within")),

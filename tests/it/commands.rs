@@ -411,7 +411,7 @@ fn keys_of_a_command_line_are_refused_where_they_would_mean_nothing() {
         (json!({ "command": "notes", "cli": "yes" }), "true or false"),
         (
             json!({ "command": "notes", "cli": true, "cli_only": "add" }),
-            "list of texts",
+            "list of strings",
         ),
         (
             json!({ "command": "notes", "cli": true, "cli_tools": [{ "name": "a b", "args": [] }] }),

@@ -9,6 +9,10 @@ use crate::support::{Setup, command};
 
 /// Documents that were edited for plain English. Add a file when it is clean.
 const DOCUMENTS: &[&str] = &[
+    ".github/ISSUE_TEMPLATE/bug.yml",
+    ".github/ISSUE_TEMPLATE/idea.yml",
+    ".github/ISSUE_TEMPLATE/server.yml",
+    ".github/pull_request_template.md",
     "README.md",
     "ARCHITECTURE.md",
     "CHANGELOG.md",
@@ -42,6 +46,21 @@ const DOCUMENTS: &[&str] = &[
 
 /// The code whose comments are checked.
 const COMMENTS: &[&str] = &["crates", "examples", "src", "tests/it/support"];
+
+/// The scripts, the tests of the website and the pages of the window: their comments are checked.
+const SCRIPTS: &[&str] = &[
+    ".ci",
+    ".github/workflows",
+    "packaging",
+    "test",
+    "tools",
+    "web/src",
+    "web/test",
+    "website/scripts",
+    "website/src/components",
+    "website/src/lib",
+    "website/test",
+];
 
 /// The code whose strings are checked: messages, help, and the texts of the configuration's schema.
 const MESSAGES: &[&str] = &["crates/demo", "crates/embedding", "python/src", "src"];
@@ -77,13 +96,20 @@ const PATTERNS: &[(&str, &str)] = &[
         "repeat the noun",
     ),
     (r"(^|[.:;] |\n- )What [^.?;:]*[.;:]", "begin with the noun"),
+    // A doc of a value may begin with "Why".
     (
-        r"(^|\n\n)(Why|Where) [^?]*?[.;:,]",
+        r"((^|\n\n)Where|\n\nWhy) [^?]*?[.;:,]",
         "begin with the noun: \"the reason why\", \"the directory\"",
     ),
+    (r"^The reason why ", "\"Why …\""),
+    (r"^Its [a-z]+\.$", "name the thing that it belongs to"),
+    (r"\b(be|not) a text\b", "a string"),
     (r"(?i)\bunder way\b", "in progress, in flight"),
     (r"(?i)\b(hears?|heard)\b", "gets, receives, is notified of"),
 ];
+
+/// The largest number of words in a sentence of a document.
+const MOST_WORDS: usize = 50;
 
 /// Another program has this name on the Rust registry.
 const WRONG_PACKAGE: &str = r"cargo (install|add|binstall) mcpzip\b($|[^-])";
@@ -161,16 +187,18 @@ fn files_with_ending(path: &Path, ending: &str, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// The comments of Rust code: the number of each one's first line, and its text.
-fn comments(code: &str) -> Vec<(usize, String)> {
+/// The comments of code, if they begin with one of `marks` on a line of their own: the number of each one's first line, and its text.
+fn comments(code: &str, marks: &[&str]) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut is_open = false;
     for (at, line) in code.lines().enumerate() {
-        let Some(text) = line.trim_start().strip_prefix("//") else {
+        let line = line.trim_start();
+        let Some(text) = marks.iter().find_map(|mark| line.strip_prefix(mark)) else {
             is_open = false;
             continue;
         };
-        let text = text.trim_start_matches(['/', '!']).trim_start();
+        let text = text.trim_start_matches(['/', '!', '*']).trim();
+        let text = text.strip_suffix("*/").unwrap_or(text).trim_end();
         match found.last_mut() {
             Some((_, comment)) if is_open => {
                 comment.push('\n');
@@ -236,27 +264,63 @@ fn findings(name: &str, text: &str) -> Vec<String> {
     found
 }
 
-#[test]
-fn documents_are_written_in_plain_english() {
+/// The documents, each with its name in the repository and its prose.
+fn documents() -> Vec<(String, String)> {
     let mut files = Vec::new();
     for document in DOCUMENTS {
         markdown(&root().join(document), &mut files);
     }
     assert!(files.len() > 60, "only {} files were found", files.len());
-    let mut found = Vec::new();
-    for file in files {
-        let text = std::fs::read_to_string(&file).unwrap();
+    let named = files.into_iter().map(|file| {
         let name = file.strip_prefix(root()).unwrap().display().to_string();
-        found.extend(findings(&name, &prose(&text)));
+        (name, prose(&std::fs::read_to_string(&file).unwrap()))
+    });
+    named.collect()
+}
+
+#[test]
+fn documents_are_written_in_plain_english() {
+    let mut found = Vec::new();
+    for (name, text) in documents() {
+        found.extend(findings(&name, &text));
     }
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The Rust files at and below these paths, each with its name in the repository and its text.
-fn code(places: &[&str]) -> Vec<(String, String)> {
+#[test]
+fn sentences_of_documents_are_short() {
+    let end = Regex::new(r#"[.?!]["')*_…\]]*\s+"#).unwrap();
+    let places = [
+        "ARCHITECTURE.md",
+        "README.md",
+        "SECURITY.md",
+        "website/src/content",
+    ];
+    let mut found = Vec::new();
+    for (name, text) in documents() {
+        if !places.iter().any(|place| name.starts_with(place)) {
+            continue;
+        }
+        // An item of a list is a line of its own. Tables, headings and elements are left out.
+        let lines = text.lines().map(str::trim_start);
+        let lines = lines.filter(|line| !line.starts_with(['|', '#', '<']));
+        for sentence in lines.flat_map(|line| end.split(line)) {
+            let words = sentence.split_whitespace().count();
+            if words > MOST_WORDS {
+                found.push(format!("{name}: {words} words: {sentence}"));
+            }
+        }
+    }
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+/// The files at and below these paths with one of `endings`, each with its name in the repository and its text.
+fn code(places: &[&str], endings: &[&str]) -> Vec<(String, String)> {
     let mut files = Vec::new();
     for place in places {
-        files_with_ending(&root().join(place), ".rs", &mut files);
+        for ending in endings {
+            files_with_ending(&root().join(place), ending, &mut files);
+        }
     }
     assert!(files.len() > 80, "only {} files were found", files.len());
     let named = files.into_iter().map(|file| {
@@ -274,8 +338,8 @@ fn is_of_tests(name: &str) -> bool {
 #[test]
 fn comments_are_written_in_plain_english() {
     let mut found = Vec::new();
-    for (name, code) in code(COMMENTS) {
-        for (line, text) in comments(&code) {
+    for (name, code) in code(COMMENTS, &[".rs"]) {
+        for (line, text) in comments(&code, &["//"]) {
             found.extend(findings(&format!("{name}:{line}"), &prose(&text)));
         }
         if !is_of_tests(&name) && !code.starts_with("//!") {
@@ -288,9 +352,26 @@ fn comments_are_written_in_plain_english() {
 }
 
 #[test]
+fn comments_of_scripts_are_written_in_plain_english() {
+    let endings = [
+        ".astro", ".css", ".js", ".mjs", ".ps1", ".py", ".sh", ".ts", ".tsx", ".yml", "/run",
+        "/test",
+    ];
+    let (mut found, mut count) = (Vec::new(), 0);
+    for (name, code) in code(SCRIPTS, &endings) {
+        for (line, text) in comments(&code, &["//", "/*", "*", "#"]) {
+            count += 1;
+            found.extend(findings(&format!("{name}:{line}"), &prose(&text)));
+        }
+    }
+    assert!(count > 400, "only {count} comments were found");
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
 fn messages_are_written_in_plain_english() {
     let (mut found, mut count) = (Vec::new(), 0);
-    for (name, code) in code(MESSAGES) {
+    for (name, code) in code(MESSAGES, &[".rs"]) {
         if is_of_tests(&name) {
             continue;
         }
@@ -301,6 +382,16 @@ fn messages_are_written_in_plain_english() {
     }
     assert!(count > 3_000, "only {count} strings were found");
     assert!(found.is_empty(), "{}", found.join("\n"));
+}
+
+#[test]
+fn comments_are_found_in_code() {
+    let code = "/** The first\n * comment. */\nlet text; // no comment\n# The second";
+    let expected = [
+        (1, "The first\ncomment.".to_owned()),
+        (4, "The second".to_owned()),
+    ];
+    assert_eq!(comments(code, &["//", "/*", "*", "#"]), expected);
 }
 
 #[test]

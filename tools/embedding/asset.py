@@ -11,7 +11,7 @@ import quantise
 MAGIC, VERSION = b"MCPZEMB\0", 2
 HEADER = struct.Struct("<8s9IfIQ")
 ALIGNMENT = 64
-# What half a byte can tell.
+# The largest length that half a byte can hold.
 LONGEST = 15
 
 

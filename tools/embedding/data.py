@@ -95,7 +95,7 @@ class Data:
                     self.by_tool[source][key].append((query, known))
         self.keys = {source: sorted(found) for source, found in self.by_tool.items()}
         self.cards = sorted(key for key, tool in self.tools.items() if tool.server)
-        # What is easily taken for a tool, and for what serves a query.
+        # Tools that are easily taken for a tool, and for those that serve a query.
         self.near, self.hard = {}, {}
 
     def add(self, source, query, keys):

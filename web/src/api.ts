@@ -33,7 +33,7 @@ export type Arguments = Record<string, unknown>;
 /** A failure in words, which the page shows. */
 export class Failure extends Error {}
 
-/** What this window offers; nothing until that is known. */
+/** The rights in this window; `undefined` until they are known. */
 export const offered = signal<Offered | undefined>(undefined);
 
 /** Whether this is the window of a gateway. */
@@ -42,7 +42,7 @@ export const isGateway = computed(() => offered.value?.person != null);
 /** The process behind the window, in words. */
 const behind = () => (isGateway.value ? 'The gateway' : 'The daemon');
 
-/** Whether the person at this window may use a method or an action. What they may not is not shown. */
+/** Whether the person at this window may use a method or an action. Other methods and actions are not shown. */
 export function may(name: string): boolean {
   return offered.value !== undefined && (offered.value.methods.includes(name) || offered.value.actions.includes(name));
 }
@@ -154,7 +154,7 @@ export async function preview(action: string, args: Arguments = {}): Promise<str
   return ((await post('api/command', { action, arguments: args, preview: true })) as { command: string }).command;
 }
 
-/** The reason why a command failed, or `undefined` if it did not. */
+/** Why a command failed, or `undefined` if it did not. */
 export function failureOf(ran: Ran): string | undefined {
   if (ran.exit === 0) return undefined;
   // With `--json` a command tells its error as JSON, in the last line of its messages.
@@ -179,7 +179,7 @@ export function wordsOf(error: unknown): string {
 }
 
 function note(command: string, time: number, exit: number | null): void {
-  // At a gateway, an action is no command of the person's machine.
+  // At a gateway, an action is not a command on the person's machine.
   if (isGateway.value) return;
   number += 1;
   history.value = [{ number, command, time, milliseconds: Date.now() - time, exit }, ...history.value].slice(0, MOST);

@@ -38,7 +38,7 @@ const BELOW: Record<string, () => Promise<Page>> = {
   tool: async () => (await import('./pages/tool')).Tool,
 };
 
-/** What the pages below others are made of. */
+/** The method or action that a page below another page needs. */
 const NEEDS: Record<string, string> = { add: 'add', tool: 'describe' };
 
 const loaded = new Map<string, Page>([['overview', Overview]]);

@@ -34,7 +34,7 @@ export interface Server extends Configured {
   sharing?: string;
 }
 
-/** A call that this window heard of. */
+/** A call that this window has received an event of. */
 export interface Call {
   /** The number of its last event. */
   number: number;
@@ -49,7 +49,7 @@ export interface Call {
 const configured = signal<Map<string, Configured>>(new Map());
 const running = signal<Map<string, ServerState>>(new Map());
 
-/** The reason why the configuration cannot be read, if it cannot. */
+/** Why the configuration cannot be read, if it cannot. */
 export const fault = signal<string | undefined>(undefined);
 /** Whether the configuration has been read once. */
 export const isRead = signal(false);

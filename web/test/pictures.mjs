@@ -31,7 +31,7 @@ async function embedded() {
   }
 }
 
-/** What two agents do: calls of some seconds, most of them good, and one that waits for the person. */
+/** The calls of two agents: calls of some seconds, most of them good, and one that waits for the person. */
 async function work() {
   const [one, two] = [await home.session('claude-code'), await home.session('cursor')];
   const calls = [
@@ -65,7 +65,7 @@ async function picture(tab, quality) {
 }
 
 const painter = await (await chromium.newContext()).newPage();
-// What the other tests count as savings was not called here.
+// Removes the calls that the other tests have made, so that the pictures do not count them.
 rmSync(join(home.path, '.local/state/mcpzip/statistics'), { recursive: true });
 const { link } = await home.window();
 const context = await chromium.newContext({ viewport: SIZE, deviceScaleFactor: 1.4, reducedMotion: 'reduce' });
@@ -104,7 +104,7 @@ async function takeAll() {
 }
 
 try {
-  // The window counts the calls that it has heard of.
+  // The window counts the calls that it has received events of.
   await work();
   await embedded();
   await takeAll();

@@ -16,7 +16,7 @@ export function withBase(base) {
 }
 
 /**
- * A rehype plugin: tables that are wider than the page scroll by the keyboard too, and an empty corner is no heading.
+ * A rehype plugin: tables that are wider than the page scroll by the keyboard too, and an empty corner is not a heading.
  */
 export function scrollingTables() {
   return (tree) => {

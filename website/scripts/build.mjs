@@ -1,4 +1,4 @@
-// Generates and builds, without telemetry whatever the machine's settings are.
+// Generates and builds, without telemetry, regardless of the machine's settings.
 import { spawnSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';

@@ -38,7 +38,7 @@ export function configuration() {
     const target = node.$ref.replace(/^#\//, '').split('/').reduce((at, step) => at?.[step], schema);
     return { ...(target ?? fail(`${SCHEMA}: ${node.$ref} leads nowhere`)), ...node, $ref: undefined };
   };
-  // What a value may be, in a few words.
+  // The permitted values, in a few words.
   const kind = (raw) => {
     const node = definition(raw);
     const choices = node.anyOf ?? node.oneOf;

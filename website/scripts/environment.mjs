@@ -1,4 +1,4 @@
-// The reference of environment variables, from src/config/env.rs, where each name stands beside its meaning.
+// The reference of environment variables, from src/config/env.rs, where each name has its meaning.
 import { fail, need, page, write } from './lib.mjs';
 
 export function environment() {

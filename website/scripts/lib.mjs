@@ -1,4 +1,4 @@
-// Where things are, and reading them: what is missing or not as it should be stops the build with one clear sentence.
+// Finds and reads files and output. A missing or unexpected one stops the build with one clear sentence.
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -7,9 +7,9 @@ import { fileURLToPath } from 'node:url';
 export const website = dirname(dirname(fileURLToPath(import.meta.url)));
 export const repository = dirname(website);
 
-/** The text of a file of the repository; `maker` says what writes it, for whoever misses it. */
+/** The text of a file of the repository; `maker` says what writes it, for the error message. */
 export function need(path, maker) {
-  // WEBSITE_INPUTS is a second place to look, for work on the site beside code that is not there yet.
+  // WEBSITE_INPUTS is a second place to look, for work on the site before the code is there.
   const places = [repository, process.env.WEBSITE_INPUTS].filter(Boolean);
   const file = places.map((place) => join(place, path)).find(existsSync);
   return file ? readFileSync(file, 'utf8') : fail(`${path} is missing. ${maker}`);
@@ -37,7 +37,7 @@ export function program() {
   return built.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
 }
 
-/** What the program prints, in a home of its own. */
+/** The output of the program, in a home of its own. */
 export function run(binary, args, options = {}) {
   return execFileSync(binary, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], ...options });
 }

@@ -1,4 +1,4 @@
-// Programs read the site too: after a build each page gets a Markdown twin (`/guides/search.md` beside `/guides/search/`), made from its HTML,
+// Programs read the site too: after a build each page gets a Markdown twin (`/guides/search.md` next to `/guides/search/`), made from its HTML,
 // and `llms.txt` lists them all (https://llmstxt.org).
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';

@@ -23,7 +23,7 @@ const LIMIT = 120_000;
 const encoder = new Tiktoken(o200k);
 const tokens = (value) => encoder.encode(JSON.stringify(value), 'all').length;
 
-/** What the model is given: everything in a request but the settings of its answer. */
+/** The input of the model: everything in a request except the settings of its answer. */
 const seen = ({ system, instructions, tools, messages, input }) => ({ system, instructions, tools, messages, input });
 
 /** A model that plays `turns`, and the requests it got. */
@@ -110,7 +110,7 @@ const CLIENTS = [
 async function start(bin, args, home, env) {
   const project = join(home, 'project');
   mkdirSync(project);
-  // The same instructions wherever this runs: nothing of this machine's environment but the path.
+  // Only the path of this machine's environment, so that the instructions are the same on every machine.
   const child = spawn(bin, args, { cwd: project, stdio: ['ignore', 'pipe', 'pipe'], env: { PATH: process.env.PATH, HOME: home, ...env } });
   let said = '';
   child.stdout.on('data', (data) => { said += data; });

@@ -9,7 +9,7 @@ const THEMES = {
   dark: { text: '#f0f6fc', faint: '#9198a1', bad: '#fb7185', good: '#2dd4bf', line: '#3d444d', paper: '#0d1117' },
 };
 
-/** What is before the model at each turn, a block for each tool; below it, what happened to the results of the measured calls. */
+/** The definitions that the model gets at each turn, a block for each tool; below it, what happened to the results of the measured calls. */
 export function problem(theme) {
   const colour = THEMES[theme];
   const { all, own, servers, calls, stored, filtered, meanSearch } = answers();

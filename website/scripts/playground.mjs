@@ -1,4 +1,4 @@
-// What the search playground can be asked: needs as people and agents write them, each with what it shows. The answers are
+// The queries of the search playground: needs as people and agents write them, each with what it shows. The answers are
 // recorded from the program by `npm run record`; none of them is made up, and those that miss are kept.
 export const SERVERS = ['calendar', 'notes', 'text', 'units'];
 

@@ -10,7 +10,7 @@ import { problem, terminal as drawn } from './pictures.mjs';
 import { QUERIES, SERVERS } from './playground.mjs';
 
 const check = process.argv.includes('--check');
-// Embedding and asking take a minute or two; the check leaves that out unless it is told `--all`, and recording with `--quick`.
+// Embedding and asking take a minute or two; the check leaves that out unless it has `--all`, and recording if it has `--quick`.
 const isWhole = check ? process.argv.includes('--all') : !process.argv.includes('--quick');
 const binary = program() ?? fail('no mcpzip was built: `cargo build`, or set MCPZIP_BIN');
 const home = mkdtempSync(join(tmpdir(), 'mcpzip-record-'));
@@ -78,7 +78,7 @@ function session() {
   return drawn(steps, 'A terminal: mcpzip shows its servers, finds a tool by a need, and calls it');
 }
 
-/** What `connect CLIENT --dry-run` would write, on Linux and with the program on the PATH. */
+/** The entry that `connect CLIENT --dry-run` shows, on Linux and with the program on the PATH. */
 function clients() {
   const directory = join(home, 'bin');
   mkdirSync(directory);
@@ -96,7 +96,7 @@ function clients() {
   });
 }
 
-/** What a command prints on a terminal of 160 columns, without colours. */
+/** The output of a command on a terminal of 160 columns, without colours. */
 function terminal(command, cwd) {
   const line = `stty cols 160 rows 60; ${command.map((word) => `'${word}'`).join(' ')}`;
   const { stdout, status, stderr } = spawnSync('script', ['-qec', line, '/dev/null'], { cwd, env: environment, encoding: 'utf8' });

@@ -1,5 +1,5 @@
 // Troubleshooting: what `mcpzip doctor` finds (docs/doctor.md), and every error text that an agent can see, read from the
-// source, so that a text that is new there is an entry here. What to do about it is written in src/data/advice.json.
+// source, so that a text that is new there is an entry here. The remedies are in src/data/advice.json.
 import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { withPages } from './documents.mjs';
@@ -56,7 +56,7 @@ export function readErrors() {
 // Enums of what the agent is answered when a filter, or the reading of a stored result, goes wrong.
 const PARTS = ['src/proxy/answers/projection/mod.rs', 'src/results/mod.rs'];
 
-/** What `src/proxy` answers by itself, with `isError`, in a text that stands where it is said. */
+/** Answers of `src/proxy` with `isError` whose text is in the code that makes them. */
 export function ofReplies() {
   const texts = new Set();
   const proxy = join(repository, 'src/proxy');

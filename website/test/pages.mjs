@@ -9,13 +9,13 @@ import { Findings, PATIENCE, browser, pages, serve } from './support.mjs';
 const MOST = 400_000;
 const VIEWS = [
   { name: 'wide-dark', width: 1280, height: 900, theme: 'dark', rules: { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice'] } },
-  // What another width and theme can change.
+  // Only the rules that depend on width and theme.
   { name: 'phone-light', width: 390, height: 844, theme: 'light', rules: { runOnly: { type: 'rule', values: ['color-contrast', 'scrollable-region-focusable', 'landmark-unique', 'meta-viewport'] } } },
 ];
 // Pictures are taken of all four.
 const ALL_VIEWS = [...VIEWS, { ...VIEWS[0], name: 'wide-light', theme: 'light' }, { ...VIEWS[1], name: 'phone-dark', theme: 'dark' }];
 
-// The search button of Starlight is called "Search" and shows its shortcut beside that.
+// The search button of Starlight is called "Search" and shows its shortcut next to that.
 const RULES = { 'label-content-name-mismatch': { enabled: false } };
 
 const findings = new Findings();

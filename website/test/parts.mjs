@@ -100,7 +100,7 @@ async function search(tab, origin, expect) {
   const found = await tab.locator('.pagefind-ui__result-link').allTextContents();
   expect(found.some((title) => /Login/.test(title)), `the search finds ${found.join(', ')}`);
   // Words that people use, and the page that answers them.
-  for (const [query, page] of [['how do I uninstall', 'Install'], ['uninstall', 'Install'], ['deny a tool', 'Rules for tools']]) {
+  for (const [query, page] of [['how do I uninstall', 'Install'], ['uninstall', 'Install'], ['deny a tool', 'Rules for tools'], ['block a tool', 'Rules for tools']]) {
     await tab.locator('.pagefind-ui__search-input').fill('');
     await tab.locator('.pagefind-ui__result-link').first().waitFor({ state: 'detached' });
     await tab.locator('.pagefind-ui__search-input').fill(query);
@@ -110,7 +110,7 @@ async function search(tab, origin, expect) {
   }
 }
 
-/** What is in a page before any script ran is what a reader without scripts gets, and what nothing may push about. */
+/** A page before any script ran: a reader without scripts gets it, and no script may move its parts. */
 async function still(tab, origin, expect) {
   const context = await tab.context().browser().newContext({ javaScriptEnabled: false });
   const page = await context.newPage();

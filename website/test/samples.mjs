@@ -1,4 +1,4 @@
-// What the pages and the README show works: every command and flag exists, every configuration is one that the program takes,
+// The samples of the pages and the README work: every command and flag exists, every configuration is one that the program takes,
 // and the commands that only look are run.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -30,7 +30,7 @@ try {
     const text = readFileSync(file, 'utf8');
     if (file.endsWith('.json')) configuration(where, text);
     for (const [, indent, language, info, body] of text.matchAll(/^([ \t]*)```(\w*)([^\n]*)\n([\s\S]*?)\n\1```/gm)) {
-      // What has a title is a client's own file.
+      // A sample with a title is a client's own file.
       const sample = body.split('\n').map((line) => (line.startsWith(indent) ? line.slice(indent.length) : line)).join('\n');
       if (['sh', 'bash'].includes(language) || (language === '' && /^mcpzip /.test(sample))) commands(where, sample);
       if (['json', 'jsonc'].includes(language) && isConfiguration(sample) && !info.includes('title=')) configuration(where, sample);
@@ -66,7 +66,7 @@ function command(where, line) {
       // The parameters of a tool are flags behind its name.
       const isParameter = at === 'call' && words.slice(0, index).some((before) => before.includes('__'));
       if (!isParameter && !known(at, flag)) findings.add(where, `\`${line}\`: \`mcpzip ${at}\` has no ${flag}`);
-      // Its value is no command.
+      // Its value is not a command.
       if (new RegExp(`${flag} <`).test(`${help[at]}\n${help['']}`) && !word.includes('=')) index += 1;
     } else if (`${at} ${word}`.trim() in help) at = `${at} ${word}`.trim();
     else if (at === '' && word !== 'COMMAND' && word !== '…' && word !== 'help') {

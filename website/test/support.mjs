@@ -1,4 +1,4 @@
-// What the tests share: findings, the built pages, a server for them, and the browser.
+// The parts that the tests share: findings, the built pages, a server for them, and the browser.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { delimiter, extname, join, relative } from 'node:path';
@@ -41,7 +41,7 @@ export function pages() {
 
 const TYPES = { '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.css': 'text/css', '.svg': 'image/svg+xml', '.json': 'application/json', '.wasm': 'application/wasm', '.png': 'image/png' };
 
-/** How long anything in the browser may take, in milliseconds: a busy machine is no failure. */
+/** How long anything in the browser may take, in milliseconds: a busy machine must not cause a failure. */
 export const PATIENCE = 60_000;
 
 /** Serves the built site on a free port of this machine, and notes in `sent` what it sent; `close` ends it. */

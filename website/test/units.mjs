@@ -60,11 +60,11 @@ test('what the program would not take is found', () => {
 
 test('faults are told in words, and only web addresses are taken', () => {
   assert.deepEqual(wrong({ servers: {} }), ['The configuration has the key `servers`, which mcpzip does not know: it is called `mcpServers` here']);
-  assert.deepEqual(wrong({ mcpServers: { x: { command: 5 } } }), ['`command` of the server `x` has to be a text, and is a number']);
+  assert.deepEqual(wrong({ mcpServers: { x: { command: 5 } } }), ['`command` of the server `x` must be a string, but is a number']);
   assert.deepEqual(wrong({ mcpServers: { x: { url: 'ftp://a/b' } } }), ['`url` of the server `x` has to begin with https:// or http://']);
   assert.deepEqual(wrong({ mcpServers: { x: { url: '${BASE}/mcp' }, y: { url: 'https://${HOST}/mcp' } } }), []);
   assert.match(wrong({ mcpServers: {}, management: 'all' })[0], /^`management` is `all`, and has to be one of: .*full/);
-  const schemaWords = /must (NOT|be|have|match)|additional properties/;
+  const schemaWords = /must (NOT|have|match|be (?!an? ))|additional properties/;
   const faulty = [{ mcpServers: [] }, { mcpServers: { x: { command: 'a', args: 'b' } } }, { mcpServers: { a__b: { command: 'a' } } }, { results: { budget: -1 } }, { mcpServers: { x: 1 } }, []];
   for (const value of faulty) for (const line of wrong(value)) assert.doesNotMatch(line, schemaWords);
 });

@@ -14,7 +14,7 @@ use crate::peer::{Peer, Request};
 use crate::profile::{Profile, Servers};
 use crate::upstream::PAYLOAD;
 
-/// The numbers of the ways that every run has.
+/// The indexes of the three ways that every run measures.
 pub(crate) const DIRECT: usize = 0;
 pub(crate) const RELAY: usize = 1;
 pub(crate) const MCPZIP: usize = 2;

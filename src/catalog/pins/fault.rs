@@ -1,10 +1,10 @@
-//! The reason why a record cannot be used.
+//! Why a record cannot be used.
 
 use std::fmt;
 use std::io;
 use std::path::Path;
 
-/// The reason why a record cannot be used.
+/// Why a record cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fault {
     text: String,

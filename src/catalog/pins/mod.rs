@@ -165,7 +165,7 @@ impl Pins {
             && !known.is_some_and(|known| known.has_free_instructions)
     }
 
-    /// The reason why a server's pins are not known, if they are not.
+    /// Why a server's pins are not known, if they are not.
     #[must_use]
     pub(crate) fn fault(&self, server: &ServerName) -> Option<String> {
         if self.home.is_none() {
@@ -195,7 +195,7 @@ impl Pins {
         self.holding_fault(server).filter(|_| is_lasting)
     }
 
-    /// The reason why a server's pins are not known for the moment.
+    /// Why a server's pins are not known for the moment.
     #[must_use]
     pub(crate) fn passing_fault(&self, server: &ServerName) -> Option<String> {
         let known = self.known.read();

@@ -25,7 +25,7 @@ pub(super) struct Kind {
     pub(super) severity: Severity,
     /// The kind in one line.
     pub(super) title: &'static str,
-    /// The reason why it matters.
+    /// Why it matters.
     pub(super) why: &'static str,
     /// The advice for the user.
     pub(super) advice: &'static str,

@@ -187,7 +187,7 @@ async fn list(app: &App, names: &[ServerName], output: &Output) -> BTreeMap<Serv
     join_all(asked).await.into_iter().collect()
 }
 
-/// The reason why a server was not listed.
+/// Why a server was not listed.
 fn reason(progress: Option<&Progress>, config: &Config) -> String {
     match progress {
         Some(Progress::Failed(reason)) => printable(&config.masker.mask(&reason.to_string())),

@@ -38,7 +38,7 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
     }
 }
 
-/// The reason why a pattern lists nothing.
+/// Why a pattern lists nothing.
 fn fault(pattern: &Shown, config: &Config, snapshot: &Snapshot) -> Option<String> {
     let is_meant = |tool: &Tool| {
         let (seen, own) = (tool.qualified_name(), tool.own_name());

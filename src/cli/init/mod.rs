@@ -161,7 +161,7 @@ pub(super) async fn run(
     }
 }
 
-/// The reason why a set-up is not complete, with the remedy.
+/// Why a set-up is not complete, with the remedy.
 fn missing(draft: &Draft, machine: &Machine) -> Option<String> {
     if let Some((path, _)) = draft.survey.unreadable.first() {
         let path = path.display();

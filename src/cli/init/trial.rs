@@ -81,7 +81,7 @@ impl Tried {
         self.fault().is_some()
     }
 
-    /// The reason why the server does not work here.
+    /// Why the server does not work here.
     pub(super) fn fault(&self) -> Option<String> {
         match &self.trial {
             Trial::Unset { variable } => Some(format!("the variable {variable} is not set here")),

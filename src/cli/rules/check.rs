@@ -214,7 +214,7 @@ fn roles_of(part: &Config) -> Option<Vec<String>> {
     }
 }
 
-/// The reason why agents reach nothing of a server.
+/// Why agents reach nothing of a server.
 fn unreachable(
     server: &ServerName,
     entry: &Server,

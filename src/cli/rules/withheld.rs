@@ -7,14 +7,14 @@ use crate::catalog::{ChangeKind, Key, PinHome, Pins, ServerTools, ToolEntry};
 use crate::config::{Config, Paths, Server, Trust};
 use crate::scan::{self, Neighbours};
 
-/// The reason why a tool is withheld.
+/// Why a tool is withheld.
 pub(super) struct Withheld {
     /// For programs.
     pub(super) word: &'static str,
     pub(super) reason: String,
 }
 
-/// The reason why a tool of the server with this key is withheld, by the pins in `home`. `tool` is its last listed form.
+/// Why a tool of the server with this key is withheld, by the pins in `home`. `tool` is its last listed form.
 pub(super) fn of(
     key: &Key,
     entry: &Server,

@@ -55,7 +55,7 @@ Connections that use the secret restart.")]
         #[arg(long, value_name = "STORE", value_parser = PossibleValuesParser::new(["keychain", "file"]))]
         store: Option<String>,
     },
-    /// List the secrets, also those of the file next to the configuration: names, places and uses, never values
+    /// List names, places and uses of secrets, never values; includes the file next to the configuration
     #[command(after_help = "Examples:
   mcpzip secret list
   mcpzip secret list --json")]

@@ -47,7 +47,7 @@ pub(crate) enum Origin {
 pub(crate) struct Wanted<'a> {
     /// The program.
     pub origin: Origin,
-    /// Its configuration.
+    /// The configuration file of that program.
     pub file: &'a Path,
     /// The servers to import, and the choices about their secrets.
     pub choice: &'a Choice,

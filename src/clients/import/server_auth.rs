@@ -39,7 +39,7 @@ struct Role {
     profiles: BTreeSet<String>,
 }
 
-/// The reason why something cannot be carried over.
+/// Why something cannot be carried over.
 type Refusal = String;
 
 /// Reads `serverAuth`; `servers` are those of the file.

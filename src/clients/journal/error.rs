@@ -83,7 +83,7 @@ pub(crate) enum JournalError {
     Damaged {
         /// The run.
         id: String,
-        /// Its directory.
+        /// The directory of the run.
         directory: PathBuf,
         /// The fault.
         problem: String,

@@ -59,18 +59,18 @@ pub(crate) struct Undone {
 /// A run, for a list.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
-    /// Its name.
+    /// The id of the run.
     pub id: String,
     /// Its command line.
     pub command: String,
-    /// Its state.
+    /// The state of the run.
     pub state: RunState,
     /// The files that it changed.
     pub files: Vec<PathBuf>,
     /// The directory with the previous files.
     #[serde(serialize_with = "write_path")]
     pub backups: PathBuf,
-    /// The reason why its record cannot be read, or a file that was kept with it.
+    /// Why its record cannot be read, or a file that was kept with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
     /// The effect of an undo on each of the files, in a preview.

@@ -60,13 +60,13 @@ pub(crate) enum Restored {
 /// A server of mcpzip that an undo leaves as it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Kept {
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// The reason.
     pub reason: KeptFor,
 }
 
-/// The reason why an undo leaves a server of mcpzip as it is.
+/// Why an undo leaves a server of mcpzip as it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum KeptFor {
     /// The run added it, and its entry was changed since.

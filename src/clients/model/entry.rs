@@ -14,7 +14,7 @@ pub(crate) struct Entry {
     pub is_disabled: bool,
     /// The time limit of a call, in milliseconds.
     pub timeout: Option<u64>,
-    /// Its description.
+    /// The server's description.
     pub description: Option<String>,
     /// The rules in its entry about single tools.
     pub tool_rules: Vec<ToolRule>,
@@ -33,9 +33,9 @@ pub(crate) enum Target {
     Local {
         /// The program.
         command: String,
-        /// Its arguments.
+        /// The arguments of the program.
         args: Vec<String>,
-        /// Its variables.
+        /// The environment variables of the entry.
         env: Vec<(String, String)>,
         /// Its working directory.
         cwd: Option<String>,
@@ -88,7 +88,7 @@ pub(crate) struct ToolRule {
     pub key: String,
     /// Its fate after a migration.
     pub carried: Carried,
-    /// Its value.
+    /// The value of the key.
     pub value: String,
 }
 

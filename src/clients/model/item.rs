@@ -7,15 +7,15 @@ use crate::clients::{Client, Scope};
 /// A server and its verdict.
 #[derive(Debug)]
 pub(crate) struct Item {
-    /// The client.
+    /// The client that has the server.
     pub client: Client,
-    /// Its scope.
+    /// The scope of the entry.
     pub scope: Scope,
-    /// Its file.
+    /// The file that has the entry.
     pub path: PathBuf,
-    /// Its name in the file.
+    /// The server's name in that file.
     pub server: String,
-    /// Its verdict.
+    /// The decision on the server.
     pub verdict: Verdict,
     /// Its keys without a counterpart.
     pub left_behind: Vec<String>,

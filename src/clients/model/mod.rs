@@ -44,7 +44,7 @@ pub(crate) struct Survey {
 /// A server in a client's file.
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
-    /// Its location.
+    /// The place of the server's entry.
     pub location: ConfigLocation,
     /// Its name in the file.
     pub name: String,
@@ -88,7 +88,7 @@ pub(crate) struct Fixed {
     pub client: Client,
     /// The file that names it.
     pub path: PathBuf,
-    /// Its name.
+    /// The server's name.
     pub name: String,
     /// The reason.
     pub reason: &'static str,

@@ -14,7 +14,7 @@ pub(crate) struct Rule {
     pub key: String,
     /// Its text, as written.
     pub text: String,
-    /// Its effect.
+    /// The effect of the rule.
     pub kind: RuleKind,
     /// The way in which it says which servers it is about.
     pub(in crate::clients) reach: Reach,
@@ -112,7 +112,7 @@ impl Outcome {
         }
     }
 
-    /// Its name.
+    /// The name of the outcome, as a plan shows it.
     #[must_use]
     pub(crate) const fn name(self) -> &'static str {
         match self {

@@ -1,10 +1,10 @@
-//! The reason why an entry of a client cannot move.
+//! Why an entry of a client cannot move.
 
 use std::path::PathBuf;
 
 use crate::clients::Client;
 
-/// The reason why an entry cannot move, worded to follow the server's name.
+/// Why an entry cannot move, worded to follow the server's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unmovable {
     /// It is not a map.
@@ -50,7 +50,7 @@ pub(crate) enum Unmovable {
     #[error("has a `{0}` that names no program")]
     NoProgram(&'static str),
     /// A value is of the wrong kind.
-    #[error("has {0} that is not a text")]
+    #[error("has {0} that is not a string")]
     NoText(String),
     /// A member is of the wrong kind.
     #[error("has a form of `{0}` that is not known here")]

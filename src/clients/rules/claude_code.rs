@@ -500,7 +500,7 @@ pub(super) fn markdown(directory: &Path, deepest: usize, files: &mut Vec<PathBuf
     }
 }
 
-/// The reason why Claude Code refuses the tools of mcpzip, here named `name`, by settings that apply in every project.
+/// Why Claude Code refuses the tools of mcpzip, here named `name`, by settings that apply in every project.
 pub(in super::super) fn refusal(
     name: &str,
     around: &Surroundings,

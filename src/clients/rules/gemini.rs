@@ -62,7 +62,7 @@ impl ServerList {
         }
     }
 
-    /// The reason why a server does not run, with the name of the list.
+    /// Why a server does not run, with the name of the list.
     pub(in super::super) fn says(&self, name: &str) -> String {
         let has = if self.excludes {
             "has"

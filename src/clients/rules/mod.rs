@@ -41,7 +41,7 @@ pub(super) use rights::Rights;
 pub(super) use staying::staying;
 pub(super) use vs_code::refused_access;
 
-/// The reason why a hook cannot be carried over. That holds for a hook on all tools, too: it also runs for `execute_tool`,
+/// Why a hook cannot be carried over. That holds for a hook on all tools, too: it also runs for `execute_tool`,
 /// but one that refuses a tool by its name would let that tool through, and no one can tell it from one that only logs.
 const HOOK_SEES_EXECUTE_TOOL: &str =
     "a hook sees `execute_tool` now, with the tool's name in its input";

@@ -1,4 +1,4 @@
-//! Texts that cannot be parsed, or cannot be edited as asked.
+//! Errors in parsing or editing the text of a client's file.
 
 use crate::config::DocumentError;
 
@@ -45,7 +45,7 @@ pub(crate) enum SyntaxError {
     Depth { limit: usize },
 }
 
-/// The reason why a key cannot be edited, worded to follow it.
+/// Why a key cannot be edited, worded to follow it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum EditError {
     /// The path is empty.
@@ -58,7 +58,7 @@ pub(crate) enum EditError {
     #[error("is in a value that is not a table")]
     NoTable,
     /// The value has a part that TOML cannot express.
-    #[error("would hold nothing, for which TOML has no word")]
+    #[error("would be null, which TOML cannot express")]
     Null,
     /// A parent of the value is missing.
     #[error("is not there")]
@@ -79,7 +79,7 @@ pub(crate) enum EditError {
     #[error("is in a file that cannot be written back as it is; edit it by hand")]
     Unfaithful,
     /// The edited text does not have the intended content.
-    #[error("is written in a way that cannot be edited; edit it by hand")]
+    #[error("has a form that mcpzip cannot edit safely; edit it by hand")]
     Unintended,
     /// The text is invalid.
     #[error(transparent)]

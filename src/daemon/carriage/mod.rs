@@ -13,7 +13,7 @@ pub(super) use passed::{Carriage, Carried, Connection, examine};
 #[cfg(not(target_os = "linux"))]
 pub(super) use relayed::{Carriage, Carried, Connection, examine};
 
-/// The reason why the client's streams cannot be carried.
+/// Why the client's streams cannot be carried.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     /// stdin or stdout cannot be inspected.

@@ -17,7 +17,7 @@ const LONGEST: usize = 107;
 pub(in crate::daemon) type Stream = UnixStream;
 pub(in crate::daemon) type Blocking = std::os::unix::net::UnixStream;
 
-/// The reason why the socket cannot be connected to.
+/// Why the socket cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The user who listens on the socket cannot be determined.

@@ -49,7 +49,7 @@ pub(in crate::daemon) enum Stream {
     Client(NamedPipeClient),
 }
 
-/// The reason why the pipe cannot be connected to.
+/// Why the pipe cannot be connected to.
 #[derive(Debug, thiserror::Error)]
 #[error("the pipe `{}` cannot be connected to: {source}", .path.display())]
 pub(crate) struct Error {

@@ -21,7 +21,7 @@ pub(super) use windows::{detach, inherited, start};
 /// The hidden command of a daemon that is started for a session.
 pub(crate) const COMMAND: &str = "__daemon";
 
-/// The reason why the daemon cannot be started.
+/// Why the daemon cannot be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     #[cfg(unix)]

@@ -23,7 +23,7 @@ pub(super) use system::Unusable;
 #[cfg(unix)]
 pub(super) use system::{check, directories};
 
-/// The reason why there is no location for the socket.
+/// Why there is no location for the socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The socket's name needs the confinement.

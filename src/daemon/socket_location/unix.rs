@@ -8,7 +8,7 @@ use rustix::process::geteuid;
 
 use crate::config::{Environment, Paths, env};
 
-/// The reason why a directory cannot have the socket.
+/// Why a directory cannot have the socket.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unusable {
     #[error(transparent)]

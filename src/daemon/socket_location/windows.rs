@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::{Environment, Paths};
 
-/// The reason why a directory cannot have the lock and the key.
+/// Why a directory cannot have the lock and the key.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(crate) struct Unusable(#[from] io::Error);

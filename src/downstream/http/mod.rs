@@ -114,7 +114,7 @@ const KEYS: &str = "/.well-known/mcpzip-keys.json";
 /// The path of the endpoint for one profile.
 const PROFILED: &str = "/mcp/p/{profile}";
 
-/// The reason why the server cannot start.
+/// Why the server cannot start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// Without a token, every program that reaches the address could call every tool.

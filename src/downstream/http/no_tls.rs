@@ -6,7 +6,7 @@ use crate::config::TlsOptions;
 #[derive(Debug)]
 pub(super) enum Tls {}
 
-/// The reason why there is no TLS.
+/// Why there is no TLS.
 #[derive(Debug, thiserror::Error)]
 #[error("`http.tls` is for the program `mcpzip`")]
 pub(crate) struct TlsError;

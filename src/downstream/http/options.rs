@@ -49,7 +49,7 @@ pub(crate) struct Arguments {
     pub origins: Vec<Origin>,
 }
 
-/// The reason why the settings cannot be used.
+/// Why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionsError {
     /// A key of the configuration is invalid.

@@ -8,7 +8,7 @@ use axum::response::Response;
 use crate::limits::Exceeded;
 use crate::mcp::{ErrorCode, Frame, Malformed, RequestId};
 
-/// The reason why a request is refused.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,

@@ -67,7 +67,7 @@ pub(super) struct SessionGuard(Arc<SessionEntry>);
 /// A session that is to be kept.
 #[derive(Debug)]
 pub(super) struct Opening {
-    /// Its id.
+    /// The session's id.
     pub(super) id: String,
     pub(super) session: Arc<Session>,
     pub(super) kind: Kind,

@@ -43,7 +43,7 @@ struct State {
 /// The state of the files, as far as their directory shows it.
 type Stamp = Vec<Option<(SystemTime, u64)>>;
 
-/// The reason why TLS cannot be used.
+/// Why TLS cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TlsError {
     #[error("the file of `http.tls.{key}`, `{}`, cannot be read: {source}", path.display())]

@@ -51,7 +51,7 @@ pub(super) const NOT_NOW: &str = "temporarily_unavailable";
 /// A client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Client {
-    /// Its id.
+    /// The client's id.
     pub(crate) id: String,
     /// The name that it gives itself.
     pub(crate) name: String,
@@ -60,7 +60,7 @@ pub(crate) struct Client {
     redirects: Vec<String>,
 }
 
-/// The reason why a client is refused, in the words of RFC 6749 and RFC 7591.
+/// Why a client is refused, in the words of RFC 6749 and RFC 7591.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ClientFault {
     /// The code.

@@ -36,7 +36,7 @@ const DAY: u64 = 24 * 60 * 60;
 /// The age at which a key pair gets a successor.
 const OLD: u64 = 30 * DAY;
 
-/// The reason why the keys cannot be used.
+/// Why the keys cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum KeyFault {
     #[error("the file of keys `{}` cannot be used: {source}", path.display())]
@@ -251,7 +251,7 @@ impl KeyFile {
         .map(drop)
     }
 
-    /// The reason why the keys of an existing file cannot be used.
+    /// Why the keys of an existing file cannot be used.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<KeyFault> {
         let written = self.read().transpose()?;

@@ -45,7 +45,7 @@ impl Login {
     }
 }
 
-/// The reason why a login did not identify a person.
+/// Why a login did not identify a person.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LoginFault {
     #[error(transparent)]

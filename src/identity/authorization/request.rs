@@ -75,7 +75,7 @@ pub(super) struct Request {
     pub(super) scopes: BTreeSet<String>,
 }
 
-/// The reason why a request is refused.
+/// Why a request is refused.
 #[derive(Debug)]
 pub(super) enum Refused {
     /// For the person, on a page: the client or its redirect is not known, so that nothing may be sent there.

@@ -66,7 +66,7 @@ impl Limit {
     }
 }
 
-/// The reason why arguments are not checked against a schema.
+/// Why arguments are not checked against a schema.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unchecked {
     /// The tool has no schema.
@@ -240,7 +240,7 @@ impl Faulty<'_> {
     }
 }
 
-/// The reason why nothing can be checked against a schema, if there is one.
+/// Why nothing can be checked against a schema, if there is one.
 pub(crate) fn fault_of(schema: &RawValue) -> Option<Unchecked> {
     compile(schema).err()
 }

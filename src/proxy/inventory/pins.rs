@@ -11,7 +11,7 @@ use crate::proxy::callers::listener::ChangeNotice;
 use crate::tool::ServerName;
 use crate::upstream::NotListed;
 
-/// The reason why a tool's pin withholds it.
+/// Why a tool's pin withholds it.
 pub(in crate::proxy) enum PinState {
     /// Its definition differs from the approved one in this way, or this is said of it.
     Differs(ChangeKind, Option<String>),
@@ -53,7 +53,7 @@ impl Inventory {
         !is_of_person && self.pins.is_unrecorded(server)
     }
 
-    /// The reason why the record of a server cannot be used, if it cannot.
+    /// Why the record of a server cannot be used, if it cannot.
     #[must_use]
     pub(crate) fn damage(&self, server: &ServerName) -> Option<String> {
         let reason = self.pins.damage(server)?;
@@ -62,7 +62,7 @@ impl Inventory {
         ))
     }
 
-    /// The reason why the record of a server cannot be opened for the moment.
+    /// Why the record of a server cannot be opened for the moment.
     #[must_use]
     pub(crate) fn passing_fault(&self, server: &ServerName) -> Option<String> {
         self.pins.passing_fault(server)
@@ -79,7 +79,7 @@ impl Inventory {
             .unwrap_or_default()
     }
 
-    /// The reason why a server without a record is held: the record of another one with the same program is damaged or gone.
+    /// Why a server without a record is held: the record of another one with the same program is damaged or gone.
     #[must_use]
     pub(crate) fn loss_elsewhere(&self, server: &ServerName) -> Option<String> {
         let config = self.callers.unscoped().config();
@@ -168,7 +168,7 @@ impl Inventory {
         Ok(())
     }
 
-    /// The reason why a tool with a pin is withheld.
+    /// Why a tool with a pin is withheld.
     pub(in crate::proxy) fn pin_state(&self, tool: &Tool) -> PinState {
         let server = tool.server().name();
         match self.pins.change(server, tool.entry().as_listed()) {

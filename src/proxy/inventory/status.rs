@@ -43,7 +43,7 @@ pub(crate) struct ServerReport {
     /// `ready`, `idle`, `connecting`, `failed`, `disabled`, `unapproved` for one that an agent has added, `elsewhere` for a server of another project, or `faulty`
     /// for an entry that cannot be used.
     pub state: &'static str,
-    /// The reason why it is failed or faulty, and the time of the next attempt.
+    /// Why it is failed or faulty, and the time of the next attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The position of a faulty entry in the configuration.
@@ -440,7 +440,7 @@ impl Inventory {
         }
     }
 
-    /// The reason why the tools of a server are held back, if its pins cannot be read.
+    /// Why the tools of a server are held back, if its pins cannot be read.
     fn unpinned(&self, server: &ServerName) -> Option<String> {
         let fault = self.pins.holding_fault(server)?;
         if self.pins.passing_fault(server).is_some() {

@@ -156,7 +156,7 @@ impl Tools {
             let is_filter = call.get("select").is_none_or(is_text);
             is_filter
                 .then_some(arguments)
-                .ok_or("`select` must be a jq filter, as a text")
+                .ok_or("`select` must be a jq filter, as a string")
         }) {
             Ok(arguments) => arguments,
             Err(reason) => return self.unreadable(&shared.context, &name, reason),

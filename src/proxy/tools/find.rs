@@ -113,7 +113,7 @@ impl Tools {
         }
     }
 
-    /// The reason why an existing tool is not available to the caller.
+    /// Why an existing tool is not available to the caller.
     fn withheld(&self, config: &Config, tool: &Tool) -> Failure {
         let name = tool.own_name();
         let (verdict, rule) = config.decide(&name, tool.entry().hints, None);

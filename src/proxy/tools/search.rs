@@ -437,7 +437,7 @@ fn is_about_us(query: &str) -> bool {
     subjects.len() > 1 || (others && !subjects.is_empty())
 }
 
-/// The reason why a search has no answer.
+/// Why a search has no answer.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SearchError {
     /// No server has this name.

@@ -11,7 +11,7 @@ use crate::text::variable_name;
 pub(crate) struct Input {
     /// Its name in `--env` and `--set`.
     pub name: String,
-    /// Its description.
+    /// The description of the input.
     pub description: String,
     /// Whether the server does not run without it.
     pub is_required: bool,
@@ -62,7 +62,7 @@ impl Input {
         }
     }
 
-    /// Whether the user still has to give it.
+    /// Whether the user must still give a value for this input.
     #[must_use]
     pub(crate) fn is_missing(&self, given: &Given) -> bool {
         self.is_required

@@ -36,7 +36,7 @@ pub(crate) enum Way {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unusable {
     /// It offers no way that `mcpzip` supports.
-    #[error("it cannot be run by mcpzip: {0}")]
+    #[error("mcpzip cannot run it: {0}")]
     NoWay(String),
     /// Its data do not pass the checks.
     #[error("what the registry says of it cannot be used: {0}")]

@@ -19,11 +19,11 @@ pub(crate) struct Unavailable(pub(crate) String);
 pub(crate) enum Event {
     /// A replica has sent a notification.
     Message {
-        /// Its subject.
+        /// The topic of the notification.
         topic: String,
         /// The replica.
         sender: String,
-        /// Its text.
+        /// The text of the notification.
         payload: String,
     },
     /// Notifications may be missing.
@@ -35,7 +35,7 @@ pub(crate) enum Event {
 pub(crate) struct LeaseKey {
     /// Whose it is, as bytes of any length.
     pub(crate) owner: Vec<u8>,
-    /// Its name.
+    /// The name of the lease.
     pub(crate) name: String,
 }
 

@@ -218,7 +218,7 @@ fn text(name: &str, value: &Value) -> Result<String, String> {
         Value::String(text) => text.clone(),
         Value::Number(number) => number.to_string(),
         Value::Bool(flag) => flag.to_string(),
-        _ => return Err(format!("`{name}` must be a text or a number")),
+        _ => return Err(format!("`{name}` must be a string or a number")),
     };
     if text.contains('\0') {
         return Err(format!("`{name}` has a NUL character"));

@@ -44,7 +44,7 @@ const MOST: usize = 1000;
 /// The reading of a program's help.
 pub(super) struct Help<'a> {
     pub(super) program: &'a Stdio,
-    /// Its file.
+    /// The program's file.
     pub(super) file: &'a Path,
     pub(super) command_line: &'a CommandLine,
     pub(super) context: &'a Arc<UpstreamContext>,

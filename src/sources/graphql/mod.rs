@@ -140,7 +140,7 @@ impl Operation {
             Some(name) => match arguments.remove(name) {
                 Some(Value::String(given)) => Some(selection::check(&given)?.to_owned()),
                 None | Some(Value::Null) => Some(self.usual.clone()),
-                Some(_) => return Err(format!("`{name}` must be a text")),
+                Some(_) => return Err(format!("`{name}` must be a string")),
             },
             None => None,
         };

@@ -141,7 +141,7 @@ pub(super) fn check(selection: &str) -> Result<&str, String> {
                     }
                     Some('"') => break,
                     Some('\n') | None => {
-                        return Err("a text in the selection has no end".to_owned());
+                        return Err("a string in the selection has no end".to_owned());
                     }
                     Some(_) => {}
                 }

@@ -49,7 +49,7 @@ pub(super) fn content(
         Form::Multipart => multipart(body, &value)?,
         Form::Text | Form::Binary => {
             let file = File::of(&value)
-                .ok_or("the body must be a text, or an object like {\"base64\": …}")?;
+                .ok_or("the body must be a string, or an object like {\"base64\": …}")?;
             let bytes = file.bytes?;
             let is_general = media.contains('*');
             (

@@ -29,16 +29,16 @@ pub(crate) enum Copied {
     },
     /// A record.
     Record {
-        /// Its kind.
+        /// The kind of the record.
         kind: String,
-        /// Its key.
+        /// The record's key.
         key: String,
         /// Its body in base64.
         body: String,
     },
     /// A login.
     Login {
-        /// Its key.
+        /// The login's key.
         key: String,
         /// Its body in base64.
         body: String,

@@ -67,7 +67,7 @@ impl Breaker {
         *state = State::default();
     }
 
-    /// The reason why attempts are refused, if they are.
+    /// Why attempts are refused, if they are.
     pub(super) fn fault(&self) -> Option<String> {
         let state = self.0.lock();
         state.next.is_some().then(|| state.reason.clone())

@@ -179,7 +179,7 @@ impl Store {
         &self.0.url
     }
 
-    /// The reason why the store cannot be used now; `None` if it can be used.
+    /// Why the store cannot be used now; `None` if it can be used.
     #[must_use]
     pub(crate) fn fault(&self) -> Option<String> {
         self.0.breaker.fault()

@@ -22,11 +22,11 @@ pub(crate) struct ReplicaId(Arc<str>);
 /// A replica that lives.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Replica {
-    /// Its id.
+    /// The replica's id.
     pub(crate) id: ReplicaId,
     /// The URL by which other replicas reach it.
     pub(crate) peer_url: String,
-    /// Its version.
+    /// The version of the replica's program.
     pub(crate) build: String,
     /// Whether it reaches itself at its URL; `None` if that is not known yet.
     pub(crate) reached: Option<bool>,
@@ -67,7 +67,7 @@ impl ReplicaId {
         (text.len() == 16 && text.bytes().all(is_digit)).then(|| Self(text.into()))
     }
 
-    /// Its text.
+    /// The id as text.
     #[must_use]
     pub(crate) fn as_str(&self) -> &str {
         &self.0

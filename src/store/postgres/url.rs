@@ -30,7 +30,7 @@ pub(super) enum Tls {
     },
 }
 
-/// The reason why a URL cannot be used.
+/// Why a URL cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum UrlFault {
     /// Another scheme.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::keychain::KeychainError;
 
-/// The reason why a login failed.
+/// Why a login failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum LoginError {
     /// The server offers no login that we support.
@@ -56,7 +56,7 @@ pub(crate) enum LoginError {
     TokenRefused {
         /// The server.
         server: String,
-        /// Its answer.
+        /// The server's response.
         reason: String,
     },
     /// A URL that must not be used.
@@ -91,7 +91,7 @@ pub(crate) enum LoginError {
         issuer: String,
         /// The redirect URL to register.
         redirect: String,
-        /// Its port.
+        /// The port of the redirect URL.
         port: u16,
     },
     /// The server names an authorization server that our credentials are not for.
@@ -222,7 +222,7 @@ impl LoginError {
     }
 }
 
-/// The reason why there is no key.
+/// Why there is no key.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum VaultError {
     /// This system has no keychain.

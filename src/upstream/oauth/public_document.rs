@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_secs(5);
 /// The size limit of the document, in bytes.
 const LARGEST: usize = 64 * 1024;
 
-/// The reason why there is no document.
+/// Why there is no document.
 #[derive(Debug)]
 pub(crate) enum Unfetched {
     /// The URL may not be asked, in words for anyone.

@@ -62,7 +62,7 @@ const WHOLE: &str = ".mcpzip-whole";
 /// The size limit of a package manager's output, in bytes.
 const OUTPUT: usize = 1024 * 1024;
 
-/// The reason why a package is not fetched.
+/// Why a package is not fetched.
 #[derive(Debug, thiserror::Error)]
 enum FetchError {
     #[error("`{program}` is not on the PATH; install {package}")]

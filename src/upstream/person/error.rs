@@ -1,6 +1,6 @@
 //! The reasons why a request is not sent in a person's name.
 
-/// The reason why a request cannot be sent in a person's name; it continues a sentence after the server's name.
+/// Why a request cannot be sent in a person's name; it continues a sentence after the server's name.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum IdentityError {
     #[error(
@@ -11,7 +11,7 @@ pub(crate) enum IdentityError {
     Exchange(String),
     #[error("the key that signs assertions cannot be used: {0}")]
     Key(String),
-    #[error("the gateway does not know its own URL: `http.public_url` says it")]
+    #[error("the gateway does not know its own URL: set `http.public_url`")]
     NoUrl,
     #[error("the person's name cannot stand in a header")]
     Name,

@@ -1,4 +1,4 @@
-// Texts of servers and commands: always text, whatever is in them.
+// Texts of servers and commands: always text, even if they contain markup.
 import type { ComponentChildren } from 'preact';
 
 /** A text whose web addresses are links, as that of a login. */

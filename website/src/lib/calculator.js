@@ -1,4 +1,4 @@
-// What the token calculator reckons, apart from the page: the page is built with the result of its first values, and then reckons by itself.
+// The calculations of the token calculator, apart from the page. The page is built with the result of its first values, and calculates again at each change.
 
 /**
  * The costs of a session. `tokens` and `tools` are those of all definitions; `own`, `search` and `describe` the measured sizes of mcpzip's definitions,

@@ -1,4 +1,4 @@
-// What the configuration builder does, apart from the page, so that it can be tested without one.
+// The functions of the configuration builder, apart from the page, so that it can be tested without one.
 
 const lines = (text) => (text ?? '').split('\n').map((line) => line.trim()).filter(Boolean);
 const pairs = (text, separator) => Object.fromEntries(lines(text).map((line) => {
@@ -16,7 +16,7 @@ function overrides(text) {
   }
 }
 
-/** The keys of a command line. What is said of one stays without `cli`, too, so that the check reports it. */
+/** The keys of a command line. They stay without `cli`, too, so that the check reports them. */
 const commandLine = (fields) => ({ cli: fields.cli, cli_only: lines(fields.cli_only), cli_read: lines(fields.cli_read) });
 
 /** A sandbox; with the network it is an object. */
@@ -73,15 +73,15 @@ export function parse(text) {
 /** The keys of which a server has one. */
 const TARGETS = ['command', 'url', 'openapi', 'graphql', 'skills'];
 
-/** What the page says of a configuration without a fault. */
+/** The text for a configuration without a fault. */
 export const VALID = 'Valid: every key and value matches the schema of this release.';
 
-const KINDS = { string: 'a text', number: 'a number', integer: 'a whole number', boolean: '`true` or `false`', array: 'a list', object: 'an object', null: '`null`' };
+const KINDS = { string: 'a string', number: 'a number', integer: 'a whole number', boolean: '`true` or `false`', array: 'a list', object: 'an object', null: '`null`' };
 const kindOf = (value) => KINDS[value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value] ?? 'nothing';
-// Names that other programs use for one of ours.
+// Names that other programs use for a key of mcpzip.
 const ELSEWHERE = { servers: 'mcpServers', mcp_servers: 'mcpServers', context_servers: 'mcpServers', environment: 'env', serverUrl: 'url', httpUrl: 'url', enabled: 'disabled' };
 
-/** Where a fault is, as people would say it: `` `args` of the server `files` ``. */
+/** The place of a fault, as people would say it: `` `args` of the server `files` ``. */
 function spot(path) {
   const [head, name, ...rest] = path.split('/').slice(1).map((step) => step.replaceAll('~1', '/').replaceAll('~0', '~'));
   if (head === undefined) return 'The configuration';
@@ -97,7 +97,7 @@ function sentence({ instancePath, keyword, params }, value) {
   switch (keyword) {
     case 'additionalProperties':
     case 'unevaluatedProperties': return `${here} has the key \`${unknown}\`, which mcpzip does not know${ELSEWHERE[unknown] ? `: it is called \`${ELSEWHERE[unknown]}\` here` : '; the reference lists every key'}`;
-    case 'type': return `${here} has to be ${[params.type].flat().filter((type) => type !== 'null').map((type) => KINDS[type]).join(' or ')}, and is ${kindOf(found)}`;
+    case 'type': return `${here} must be ${[params.type].flat().filter((type) => type !== 'null').map((type) => KINDS[type]).join(' or ')}, but is ${kindOf(found)}`;
     case 'enum': return `${here} is \`${found}\`, and has to be one of: ${params.allowedValues.filter((choice) => choice !== null).join(', ')}`;
     // That a server lacks both is said of it as a whole.
     case 'required': return TARGETS.includes(params.missingProperty) ? undefined : `${here} lacks \`${params.missingProperty}\``;
@@ -110,7 +110,7 @@ function sentence({ instancePath, keyword, params }, value) {
   }
 }
 
-/** What is wrong with a configuration, a sentence each: what the schema finds, and what it cannot say. */
+/** The faults of a configuration, a sentence each: those that the schema finds, and those that it cannot express. */
 export function problems(validate, value) {
   const found = [];
   const servers = value?.mcpServers && typeof value.mcpServers === 'object' && !Array.isArray(value.mcpServers) ? value.mcpServers : {};
@@ -127,7 +127,7 @@ export function problems(validate, value) {
   }
   if (!validate(value)) {
     const told = validate.errors.map((error) => sentence(error, value)).filter(Boolean);
-    // Some faults have no sentence of their own: those of names and targets are told above, and of the rest at least that there is one.
+    // Some faults have no sentence of their own: those of names and targets are reported above; for the rest, one sentence says that there is a fault.
     if (!told.length && !found.length) told.push(`${spot(validate.errors[0].instancePath)} does not match the schema (${validate.errors[0].keyword})`);
     found.unshift(...told);
   }

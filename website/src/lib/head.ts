@@ -1,4 +1,4 @@
-// What each page's head says beside Starlight's own: where its Markdown is, and, where the site's address is known, its card.
+// The elements of each page's head in addition to Starlight's: a link to its Markdown and, if the site's address is known, its card.
 import { defineRouteMiddleware } from '@astrojs/starlight/route-data';
 import { twin } from '../../scripts/base.mjs';
 

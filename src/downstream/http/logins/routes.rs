@@ -211,7 +211,7 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     }
 }
 
-/// The reason why a token opens no session.
+/// Why a token opens no session.
 pub(in crate::downstream::http) enum Refused {
     /// The token does not count, in words.
     NotValid(&'static str),

@@ -49,7 +49,7 @@ pub(crate) struct Projection {
     shares: Mutex<HashMap<u64, Weak<Semaphore>>>,
 }
 
-/// The reason why a filter gave no output.
+/// Why a filter gave no output.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Error {
     /// The filter is invalid, or fails on this data.
@@ -59,7 +59,7 @@ pub(crate) enum Error {
     #[error("the filter has no output")]
     Empty,
     /// It exceeded its time limit.
-    #[error("the filter was ended after {TIME_LIMIT:?}")]
+    #[error("the filter was stopped after {TIME_LIMIT:?}")]
     TooLong,
     /// It could not start within its time limit.
     #[error(
@@ -125,7 +125,7 @@ impl Projection {
     }
 }
 
-/// The reason why `filter` is not a filter, if it is none.
+/// Why `filter` is not a filter, if it is none.
 pub(crate) fn fault_of(filter: &str) -> Option<String> {
     match worker::compiled(filter) {
         Ok(_) => None,

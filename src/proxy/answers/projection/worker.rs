@@ -134,7 +134,7 @@ pub(super) fn passed(
     output.flush().map_err(Stopped::Output)
 }
 
-/// JSON with `U+FFFD` for each half of a character beyond 16 bits that stands alone: it is valid JSON, but not a text.
+/// JSON with `U+FFFD` for each half of a character beyond 16 bits that stands alone: it is valid JSON, but not a string.
 fn without_lone_surrogates(json: &[u8]) -> Vec<u8> {
     let unit = |at: usize| {
         let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;

@@ -1,9 +1,9 @@
-//! The reason why an agent may not make a change of the configuration.
+//! Why an agent may not make a change of the configuration.
 
 use super::restrictions::SETTABLE;
 use crate::config::Refusal;
 
-/// The reason why an agent may not make a change.
+/// Why an agent may not make a change.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Denied {
     /// The entry is not an object.

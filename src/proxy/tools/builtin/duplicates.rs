@@ -102,7 +102,7 @@ const GENERIC: &[&str] = &[
 /// The shortest word that identifies something.
 const SHORTEST: usize = 3;
 
-/// The reason why an agent may not have `entry` under the name `name`: a server that a person has restricted.
+/// Why an agent may not have `entry` under the name `name`: a server that a person has restricted.
 pub(super) fn refusal(
     name: &str,
     entry: &Value,

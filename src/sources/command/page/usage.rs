@@ -1,4 +1,4 @@
-//! The positional arguments that a usage line names, and the flags that it alone names.
+//! Reads a usage line: its positional arguments, and the flags that no list of options has.
 
 use super::flag::Flag;
 

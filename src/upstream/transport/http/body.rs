@@ -31,7 +31,7 @@ pub(in crate::upstream) enum Content {
     Other(String),
 }
 
-/// The reason why a body is incomplete.
+/// Why a body is incomplete.
 #[derive(Debug)]
 pub(in crate::upstream) enum Broken {
     /// It exceeds the limit; the number of bytes that arrived.

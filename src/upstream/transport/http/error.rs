@@ -112,7 +112,7 @@ impl HttpError {
     }
 }
 
-/// The reason why nothing could be sent, with the host and port that were meant.
+/// Why nothing could be sent, with the host and port that were meant.
 pub(super) fn unsent(error: reqwest::Error) -> HttpError {
     let place = error.url().and_then(|url| {
         let (host, port) = (url.host_str()?, url.port_or_known_default()?);
@@ -140,7 +140,7 @@ fn obstacle(error: reqwest::Error) -> HttpError {
     HttpError::Unreachable { reason }
 }
 
-/// The reason why a request other than a message has no answer; it continues a sentence after its target.
+/// Why a request other than a message has no answer; it continues a sentence after its target.
 pub(in crate::upstream) fn reason(error: reqwest::Error) -> String {
     if error.is_connect() || error.is_builder() {
         obstacle(error).to_string()
