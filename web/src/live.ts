@@ -63,7 +63,7 @@ export const slots = signal<readonly Slot[]>([]);
 
 /** The calls that began in a stretch of time. */
 export interface Slot {
-  /** Its beginning. */
+  /** The time at which it begins. */
   at: number;
   good: number;
   /** Those without success. */
