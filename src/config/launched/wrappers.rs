@@ -260,12 +260,13 @@ fn is_by_name(words: &[String]) -> bool {
         return false;
     };
     let name = &bare(program);
-    let is_wrapper = || WRAPPERS.iter().any(|wrapper| has(wrapper.names, name));
-    let is_starting = || STARTING.iter().any(|(names, _)| has(names, name));
-    !program.contains(['/', '\\'])
-        && !(is_starter(name) || has(LAUNCHERS, name) || has(OPAQUE, name) || name == "eval")
-        && !(is_wrapper() || is_starting())
-        && script(name, args).is_none()
+    let starts_another = is_starter(name)
+        || has(LAUNCHERS, name)
+        || has(OPAQUE, name)
+        || name == "eval"
+        || WRAPPERS.iter().any(|wrapper| has(wrapper.names, name))
+        || STARTING.iter().any(|(names, _)| has(names, name));
+    !program.contains(['/', '\\']) && !starts_another && script(name, args).is_none()
 }
 
 /// The command lines after the options of a wrapper, in the directory that these give.
