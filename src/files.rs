@@ -199,7 +199,7 @@ pub(crate) fn replace_in_place_for_owner(path: &Path, content: &[u8]) -> io::Res
     prepare_in_place_for_owner(path, content)?.commit()
 }
 
-/// The reason why the file at `path` cannot be replaced in place, as far as its directory shows it.
+/// Why the file at `path` cannot be replaced in place, as far as its directory shows it.
 #[cfg(unix)]
 pub(crate) fn unwritable(path: &Path) -> Option<io::Error> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
