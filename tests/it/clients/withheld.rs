@@ -251,7 +251,10 @@ fn a_server_that_is_hidden_in_a_project_is_hidden_there_under_any_name() {
     }
     assert_eq!(servers["else"]["projects"], Value::Null, "{report:#}");
     let told = report["tightened"].to_string();
-    assert!(told.contains("each of `fs`, `more` is hidden in "), "{told}");
+    assert!(
+        told.contains("each of `fs`, `more` is hidden in "),
+        "{told}"
+    );
 }
 
 #[test]
