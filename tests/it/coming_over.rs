@@ -727,6 +727,33 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
 }
 
 #[test]
+fn a_rule_for_all_servers_comes_over_with_a_server_that_gets_another_name() {
+    let home = Home::with(
+        AVELINO,
+        r#"{"tool_acl": {"write": ["*delete*"]}, "mcpServers": {"files": {"command": "files-mcp"}}}"#,
+    );
+    home.0
+        .save_text(r#"{"mcpServers": {"files": {"command": "another"}}}"#);
+    home.migrate(&["avelino"]);
+    assert_eq!(home.config()["tools"]["ask"], json!(["*__*delete*"]));
+    assert!(home.config()["mcpServers"]["files-older"].is_object());
+    // One that names a server would miss it.
+    let home = Home::with(
+        AVELINO,
+        r#"{"tool_acl": {"write": ["files__delete"]}, "mcpServers": {"files": {"command": "files-mcp"}, "b": {"command": "b"}}}"#,
+    );
+    home.0
+        .save_text(r#"{"mcpServers": {"files": {"command": "another"}}}"#);
+    let refused = home.run(&["migrate", "--yes", "--json", "--from", "avelino"]);
+    assert!(
+        refused.stdout.contains("`files-older`") && refused.stderr.contains("--only NAME"),
+        "{refused}"
+    );
+    refused.code(1);
+    home.migrate(&["avelino", "--only", "b"]);
+}
+
+#[test]
 fn what_the_file_of_another_program_switches_off_or_restricts_is_not_on_here() {
     let off = r#"{"mcpServers": {
         "a": {"command": "a", "disabled": true}, "b": {"command": "b", "enabled": false},

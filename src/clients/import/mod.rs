@@ -27,7 +27,7 @@ use super::{
 };
 use crate::config::{Config, Environment, Trust, env, older_config_file, safe_name};
 use crate::secret::{Masker, Secret};
-use crate::tool::ServerName;
+use crate::tool::{SEPARATOR, ServerName};
 
 /// A program whose configuration can be imported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -309,17 +309,17 @@ impl Import {
         notes.extend(shared.limits());
         notes.extend(shared.notes);
         let is_extracting = wanted.choice.extracts_secrets;
-        let renamed = items.iter().find(|item| match &item.verdict {
-            Verdict::Moves { name, .. } | Verdict::Conflicts { name } => *name != item.server,
-            _ => false,
+        let renamed = items.iter().filter_map(|item| match &item.verdict {
+            Verdict::Moves { name, .. } | Verdict::Conflicts { name } if *name != item.server => {
+                Some(format!(
+                    "`{0}`: it gets another name here (`{name}`), and rules of the file name servers; rename or remove mcpzip's `{0}` first",
+                    item.server
+                ))
+            }
+            _ => None,
         });
-        let is_about_servers =
-            |setting: &Setting| matches!(setting.path[0], "tools" | "roles" | "profiles");
-        if let Some(item) = renamed.filter(|_| settings.iter().any(is_about_servers)) {
-            blocking.push(format!(
-                "`{}` has another name here, and rules of the file are about names of servers",
-                item.server
-            ));
+        if settings.iter().any(names_servers) {
+            blocking.extend(renamed);
         }
         let had_key = !model_key::literals(text.node()).is_empty();
         let mut of_servers = SecretsPlan::of(twins, &mut servers, is_extracting);
@@ -372,6 +372,21 @@ impl Import {
             notes,
             masker: Masker::new(secrets),
         })
+    }
+}
+
+/// Whether rules are about servers by their names, so that they would miss one that has another name here.
+fn names_servers(setting: &Setting) -> bool {
+    let is_of_all = |pattern: &Node| {
+        let text = pattern.as_text();
+        text.is_some_and(|text| text.starts_with("*__") || !text.contains(SEPARATOR))
+    };
+    match setting.path[0] {
+        "tools" => {
+            !matches!(&setting.value, Node::List(patterns) if patterns.iter().all(is_of_all))
+        }
+        "roles" | "profiles" => true,
+        _ => false,
     }
 }
 
