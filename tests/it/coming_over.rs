@@ -745,11 +745,11 @@ fn a_rule_for_all_servers_comes_over_with_a_server_that_gets_another_name() {
     home.0
         .save_text(r#"{"mcpServers": {"files": {"command": "another"}}}"#);
     let refused = home.run(&["migrate", "--yes", "--json", "--from", "avelino"]);
+    let refused = refused.code(1);
     assert!(
         refused.stdout.contains("`files-older`") && refused.stderr.contains("--only NAME"),
         "{refused}"
     );
-    refused.code(1);
     home.migrate(&["avelino", "--only", "b"]);
 }
 
