@@ -25,8 +25,11 @@ pub(super) fn client_edits(
     for found in moving {
         // A profile gets its own entry; the entry in the user's file serves everything else, and the files that are merged with it.
         let client = found.location.client;
-        let user = Some(client.user_location(around))
-            .filter(|_| found.scope() != Scope::User || client.merges_files());
+        let user = Some(client.user_location(around)).filter(|location| {
+            let is_merged = client.merges_files();
+            found.scope() != Scope::User
+                || is_merged && place_of_entry(client, survey, around, moving) == location.path
+        });
         for location in user.into_iter().chain([found.location.clone()]) {
             if !locations.contains(&location) {
                 locations.push(location);
@@ -70,7 +73,7 @@ pub(super) fn client_edits(
                 .filter(|found| found.location == **location)
                 .map(|found| found.name.as_str())
                 .collect();
-            let needs_entry = needs_entry(location, survey, around);
+            let needs_entry = needs_entry(location, survey, around, moving);
             let (paths, own) =
                 leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
             for own in own_at(location) {
@@ -136,17 +139,43 @@ fn is_touched(
     around: &Surroundings,
     moving: &[&Found],
 ) -> bool {
-    needs_entry(location, survey, around) || moving.iter().any(|found| found.location == *location)
+    needs_entry(location, survey, around, moving)
+        || moving.iter().any(|found| found.location == *location)
 }
 
-fn needs_entry(location: &ConfigLocation, survey: &Survey, around: &Surroundings) -> bool {
+/// The file that gets the entry where a client merges several.
+fn place_of_entry(
+    client: Client,
+    survey: &Survey,
+    around: &Surroundings,
+    moving: &[&Found],
+) -> PathBuf {
+    let user = client.user_location(around).path;
+    // A `config.yaml` that Continue did not have would hide its `config.json`.
+    let is_for_it = |found: &&&Found| {
+        client == Client::Continue
+            && !survey.files.contains_key(&user)
+            && found.location.client == client
+            && found.scope() == Scope::User
+    };
+    let other = moving.iter().find(is_for_it);
+    other.map_or(user.clone(), |found| found.location.path.clone())
+}
+
+fn needs_entry(
+    location: &ConfigLocation,
+    survey: &Survey,
+    around: &Surroundings,
+    moving: &[&Found],
+) -> bool {
     let is_merged = location.client.merges_files();
     let is_connected = |found: &Found| {
         let is_there =
             is_merged && found.location.client == location.client && found.scope() == Scope::User;
         found.is_mcpzip && (found.location == *location || is_there)
     };
-    let is_own = || !is_merged || location.path == location.client.user_location(around).path;
+    let is_own =
+        || !is_merged || location.path == place_of_entry(location.client, survey, around, moving);
     location.scope == Scope::User && is_own() && !survey.found.iter().any(is_connected)
 }
 

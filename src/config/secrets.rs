@@ -205,7 +205,7 @@ fn options_of_runner(command: &str, args: &[String]) -> usize {
 
 fn in_line(command: &str) -> Vec<String> {
     let mut found = Vec::new();
-    if command.contains(char::is_whitespace) {
+    if command.contains(char::is_whitespace) || command.contains("://") {
         argument("", command, &mut found);
     }
     found
@@ -272,7 +272,7 @@ fn argument(before: &str, text: &str, found: &mut Vec<String>) {
         found.extend(name_and(':').map(|(_, password)| password.to_owned()));
     } else if is_secret_option(before) && !is_flag(text) && !text.contains("://") {
         credential(text, found);
-    } else if is_value(KEY_OPTIONS) && !is_flag(text) && !is_measure(text)
+    } else if is_value(KEY_OPTIONS) && !is_flag(text) && !is_measure(text) && !text.contains("://")
         || is_value(SHORT_OPTIONS) && is_mixed(text)
     {
         found.push(text.to_owned());

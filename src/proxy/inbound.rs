@@ -53,6 +53,11 @@ impl upstream::Audience for Inbound {
         })
     }
 
+    fn is_pinned(&self, server: &ServerName) -> bool {
+        let proxy = self.0.upgrade();
+        proxy.is_none_or(|proxy| proxy.inventory.is_pinned(server))
+    }
+
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
         let tool = ToolName::new(tool).ok();
         let shown = self

@@ -125,6 +125,9 @@ pub(crate) trait Audience: Send + Sync {
     /// The reason why that is not possible.
     fn compare(&self, server: &ServerName, listing: Listing) -> Comparing;
 
+    /// Whether only approved, or unchanged, tools of `server` may be called, in its current state.
+    fn is_pinned(&self, server: &ServerName) -> bool;
+
     /// Whether a tool of `server` must not be called in its current state.
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool;
 

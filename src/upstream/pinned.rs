@@ -1,10 +1,15 @@
-//! Tool calls of servers under `"trust": "pin"` or `"quarantine"`, and calls that the user has agreed to.
+//! Tool calls of servers under `"trust": "pin"` or `"quarantine"`, also one that outlives its entry, and calls that the user has agreed to.
 
 use super::slot::Lease;
 use super::{CallError, NotListed, Pool, ServerCall};
 use crate::tool::ServerName;
 
 impl Pool {
+    /// Whether only approved tools may be called: by the server's entry, or as things stand.
+    pub(super) fn is_pinned(&self, server: &ServerName, lease: &Lease) -> bool {
+        lease.is_pinned() || self.audience.is_pinned(server)
+    }
+
     /// Makes sure that a new process has listed its tools, and that they were compared with the pins, before one is
     /// called. The known tools may be those of another version of the server. A call that the user has agreed to is made only if the
     /// tool is the one that the user was asked about.
@@ -14,7 +19,8 @@ impl Pool {
         lease: &Lease,
         call: &ServerCall<'_>,
     ) -> Result<(), CallError> {
-        let is_checked = lease.is_pinned() || call.agreed.is_some();
+        let is_pinned = self.is_pinned(server, lease);
+        let is_checked = is_pinned || call.agreed.is_some();
         if call.method != "tools/call" || !is_checked {
             return Ok(());
         }
@@ -42,7 +48,7 @@ impl Pool {
                 tool: tool.to_owned(),
             });
         }
-        if lease.is_pinned() && self.audience.is_withheld(server, tool) {
+        if is_pinned && self.audience.is_withheld(server, tool) {
             return Err(CallError::Withheld {
                 server: server.clone(),
                 tool: tool.to_owned(),

@@ -238,7 +238,7 @@ impl Pool {
             Some(lease) => lease,
             None => Box::pin(self.lease_within(server, call)).await?,
         };
-        if lease.is_pinned() || call.agreed.is_some() {
+        if self.is_pinned(server, &lease) || call.agreed.is_some() {
             Box::pin(self.check_pins(server, &lease, call)).await?;
         }
         match lease.call(call).await {

@@ -627,6 +627,26 @@ fn a_quarantine_outlives_the_entry_that_had_it() {
 
 #[cfg(unix)]
 #[test]
+fn in_a_quarantine_that_outlives_its_entry_a_call_compares_first() {
+    let setup = under("quarantine", turning());
+    let _ = setup.run(&["servers"]).code(0);
+    let Some(terminal) = Terminal::run(&setup.command(&["approve", "web", "read"])) else {
+        return;
+    };
+    terminal.shows("[y/N]");
+    terminal.types("y");
+    terminal.shows("approved: 1");
+    let entry = silent(&setup);
+    let setup = setup.entry("web", &entry.to_string());
+    // Its next list has another definition.
+    let mut client = setup.connect();
+    is_held(&mut client, "web__read");
+    client.finish();
+    assert_eq!(setup.home().count("web", r#""method":"tools/call""#), 0);
+}
+
+#[cfg(unix)]
+#[test]
 fn a_tool_that_was_approved_under_another_name_has_not_changed() {
     let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
     let _ = setup.run(&["servers"]).code(0);

@@ -117,6 +117,12 @@ impl Pins {
         free != Some(&entry.hash.to_string())
     }
 
+    /// Whether only approved, or unchanged, definitions of a server may be used: by its entry, a quarantine that outlives another, or a lost record.
+    #[must_use]
+    pub(crate) fn is_pinned(&self, server: &ServerName) -> bool {
+        !Known::trust(self.known.read().get(server), self.trust(server)).is_report()
+    }
+
     /// Whether no more of a server than approved tools may reach a client, as it was not approved as a whole.
     #[must_use]
     pub(crate) fn is_quarantined(&self, server: &ServerName) -> bool {

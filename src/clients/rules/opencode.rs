@@ -289,7 +289,7 @@ fn about(
             !permits_mcpzip && is_about_all(line.pattern, |server| format!("{server}_"));
         let freed: Vec<String> = lines[at + 1..]
             .iter()
-            .filter(|later| is_allowed(later.value) || is_asked(later.value))
+            .filter(|later| is_allowed(later.value) || is_asked_always(later.value))
             .flat_map(|later| later.tools.clone())
             .collect();
         let (kind, carried) = match line.value {
@@ -401,6 +401,11 @@ fn is_asked(value: &Node) -> bool {
     value.as_text() == Some("ask")
         || members.iter().any(|(_, part)| is_asked(part))
             && members.iter().all(|(_, part)| is_part(part))
+}
+
+/// Whether it asks or allows, with any parameters: what a map leaves out stays as the lines before have it.
+fn is_asked_always(value: &Node) -> bool {
+    is_asked(value) && (value.members().is_empty() || value.get("*").is_some())
 }
 
 fn is_allowed(value: &Node) -> bool {

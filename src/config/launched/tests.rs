@@ -388,6 +388,10 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
         ("npx -y pkg", "uv run --project /d npx -y pkg"),
         ("/x/srv a", "uv run --project /d timeout 9 /x/srv a"),
         ("/x/srv a", "poetry -C /d run /x/srv a"),
+        (
+            "sh -c cd~/a~&&~poetry~run~server",
+            "poetry -C /a run server",
+        ),
         ("node /a/s.js x", "bun /a/s.js x"),
         ("node /a/s.js x", "bun --watch run /a/s.js x"),
         ("node /a/s.ts x", "bun --cwd /a run s.ts x"),
@@ -451,7 +455,6 @@ fn a_file_of_an_interpreter_is_one_program_by_its_path_and_after_cd() {
             "uv run --project /b -m server",
         ),
         ("uv run -m a", "uv run -m b"),
-        ("poetry -C /a run server", "poetry -C /b run server"),
         ("pixi run -m /a server", "pixi run -m /b server"),
         (
             "pixi run --manifest-path /a/pixi.toml server",

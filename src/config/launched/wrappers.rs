@@ -141,13 +141,19 @@ pub(super) fn inner(name: &str, args: &[String]) -> Vec<Vec<String>> {
             ("nvm", Some(version)) if is_version(version) => (None, 1),
             _ => (None, 0),
         };
+        // As any program, too: a `cd` or `cwd` that says the same is not read for these launchers.
+        let started = |words: Vec<String>| {
+            let is_of_directory = directory.is_some() && project.is_none();
+            let plain = Some(words.clone()).filter(|_| is_of_directory);
+            let plain = plain.map(|words| directories::within(words, directory));
+            let lines = in_project(words, directory, project);
+            plain.into_iter().flatten().chain(lines)
+        };
         if let Some(at) = args.iter().position(|arg| arg == "--") {
-            return in_project(args[at + 1..].to_vec(), directory, project);
+            return started(args[at + 1..].to_vec()).collect();
         }
         let lines = after(args.get(at + own..).unwrap_or_default(), &wrapper("")).into_iter();
-        return lines
-            .flat_map(|words| in_project(words, directory, project))
-            .collect();
+        return lines.flat_map(started).collect();
     }
     if name == "eval" {
         return commands(&args.join(" "));

@@ -16,7 +16,7 @@ use crate::catalog::{ServerTools, Snapshot};
 use crate::config::Verdict;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Object};
-use crate::proxy::inventory::{Inventory, KnownSkill};
+use crate::proxy::inventory::KnownSkill;
 use crate::proxy::ledger::Reached;
 use crate::proxy::own_uris;
 use crate::proxy::skill::INSTRUCTIONS;
@@ -171,7 +171,7 @@ impl Features {
             return refusal;
         }
         let is_of_skill = skill.is_some();
-        let guarded = skill.filter(|_| Inventory::compares_skills(&view.config(), server));
+        let guarded = skill.filter(|_| self.inventory.compares_skills(&view.config(), server));
         let is_same = params.text("uri").as_deref() == Some(own);
         // The client's JSON may contain invalid Unicode.
         let json = params

@@ -117,7 +117,7 @@ impl Features {
             .iter()
             .any(|known| *known.name() == server && known.capabilities().has_extension(SKILLS));
         if !is_able
-            || Inventory::compares_skills(&view.config(), &server)
+            || self.inventory.compares_skills(&view.config(), &server)
             || self.inventory.withholds_skill(view, &server, &own)
         {
             return unknown();

@@ -124,6 +124,11 @@ impl Inventory {
         names
     }
 
+    /// Whether only approved, or unchanged, definitions of a server may be used.
+    pub(in crate::proxy) fn is_pinned(&self, server: &ServerName) -> bool {
+        self.pins.is_pinned(server)
+    }
+
     /// Whether nothing of a server may reach a client.
     pub(in crate::proxy) fn is_quarantined(&self, server: &ServerName) -> bool {
         self.pins.is_quarantined(server)

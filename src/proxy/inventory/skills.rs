@@ -33,6 +33,8 @@ pub(in crate::proxy) struct KnownSkill {
 pub(in crate::proxy) struct SkillGuard {
     server: Arc<ServerTools>,
     config: Arc<Config>,
+    /// Whether its skills are compared with those that were listed.
+    is_compared: bool,
     /// The visible ones, by the server's own names of their tools.
     shown: BTreeSet<ToolName>,
     /// `None` if they cannot be read.
@@ -105,9 +107,10 @@ impl Inventory {
 
     /// Whether what is read of a server's skills has to be what was listed: where a person has approved that, and in a folder of this
     /// machine.
-    pub(in crate::proxy) fn compares_skills(config: &Config, server: &ServerName) -> bool {
+    pub(in crate::proxy) fn compares_skills(&self, config: &Config, server: &ServerName) -> bool {
         let entry = config.servers.get(server);
-        entry.is_some_and(|entry| entry.holds().is_some() || !entry.trust.is_report())
+        self.is_pinned(server)
+            || entry.is_some_and(|entry| entry.holds().is_some() || !entry.trust.is_report())
     }
 
     /// Whether `own` may stand, at its server, for something of a skill that the client may not see.
@@ -134,6 +137,7 @@ impl Inventory {
         }
         Some(SkillGuard {
             server: known.clone(),
+            is_compared: self.compares_skills(&view.config(), server),
             config: view.config(),
             shown: shown(&snapshot, server),
             skills: self.known_skills(known),
@@ -176,7 +180,7 @@ impl SkillGuard {
             Some(_) | None => {}
         }
         let server = self.server.name();
-        if Inventory::compares_skills(&self.config, server) || !skills.iter().all(is_shown) {
+        if self.is_compared || !skills.iter().all(is_shown) {
             return !self.server.resources().has(own);
         }
         // Rules have no tool for a skill that is not listed, so they are asked about each name in its URI.

@@ -83,8 +83,8 @@ impl Tools {
         let config = view.config();
         let own = tool.own_name();
         let entry = config.servers.get(&own.server);
-        let is_held =
-            entry.is_some_and(|entry| entry.holds().is_some() && !entry.trust.is_report());
+        let is_folder = entry.is_some_and(|entry| entry.holds().is_some());
+        let is_held = is_folder && self.inventory.is_pinned(&own.server);
         let Ok(ServerReply::Result(result)) = &answered else {
             return answered;
         };

@@ -227,6 +227,10 @@ impl Audience for Users {
         }
     }
 
+    fn is_pinned(&self, server: &ServerName) -> bool {
+        self.audiences().iter().any(|one| one.is_pinned(server))
+    }
+
     fn is_withheld(&self, server: &ServerName, tool: &str) -> bool {
         let audiences = self.audiences();
         audiences.is_empty() || audiences.iter().any(|one| one.is_withheld(server, tool))

@@ -20,7 +20,7 @@ pub(in crate::upstream) struct Lease {
 }
 
 impl Lease {
-    /// Whether only approved tools may be called.
+    /// Whether only approved tools may be called, by the server's entry.
     pub(in crate::upstream) fn is_pinned(&self) -> bool {
         !self.slot.entry.trust.is_report()
     }

@@ -304,9 +304,12 @@ fn a_secret_in_a_whole_line_as_command_is_shown_by_no_command() {
         r#"{"mcpServers": {
             "a": {"command": "npx foo --token longsecret69abcdef"},
             "b": {"command": "npx foo --header 'Authorization: Bearer longsecret66abcdef'"},
-            "c": {"command": "npx foo --token k8z"}
+            "c": {"command": "npx foo --token k8z"},
+            "d": {"command": "https://u:longsecret63abcdef@h.example/x?token=longsecret62abcdef"}
         }}"#,
     );
+    let plan = machine.run(&["migrate", "--dry-run"]).to_string();
+    assert!(!plan.contains("longsecret"), "{plan}");
     let report = machine.migrate(&[]);
     assert_eq!(verdict(&report, "a").0, "moves", "{report:#}");
     for command in [
@@ -318,6 +321,7 @@ fn a_secret_in_a_whole_line_as_command_is_shown_by_no_command() {
         let told = machine.run(command).to_string();
         // The text of the configuration shows short ones.
         let of_all = ["longsecret69abcdef", "longsecret66abcdef"].into_iter();
+        let of_all = of_all.chain(["longsecret63abcdef", "longsecret62abcdef"]);
         let short = Some("k8z").filter(|_| command[0] != "config");
         for secret in of_all.chain(short) {
             assert!(!told.contains(secret), "{command:?}, {secret}: {told}");

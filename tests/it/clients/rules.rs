@@ -524,6 +524,12 @@ const IN_ENTRIES: &[(&str, &str, Option<&str>)] = &[
         r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "permission": {"x_rm": {"*": "ask", "a*": "deny"}}}"#,
         None,
     ),
+    // What `*.txt` leaves out stays denied.
+    (
+        "opencode",
+        r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "permission": {"x_*": "deny", "x_rm": {"*.txt": "ask"}}}"#,
+        Some(r#"{"deny": ["*"], "ask": ["rm"]}"#),
+    ),
     (
         "opencode",
         r#"{"mcp": {"x": {"type": "local", "command": ["x"]}}, "agent": {"a": {"permission": {"x_*": "deny"}}}}"#,

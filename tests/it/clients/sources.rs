@@ -286,6 +286,27 @@ fn continues_own_folder_of_servers_is_the_users_wherever_mcpzip_runs() {
 }
 
 #[test]
+fn continues_own_folder_of_servers_gets_the_entry_where_there_is_no_yaml() {
+    let machine = Machine::new();
+    machine.put(".continue/config.json", r#"{"models": []}"#);
+    for name in ["a", "b"] {
+        machine.put(
+            &format!(".continue/mcpServers/{name}.json"),
+            &format!(r#"{{"mcpServers": {{"{name}": {{"command": "{name}"}}}}}}"#),
+        );
+    }
+    let before = machine.everything();
+    machine.migrate(&[]);
+    // Continue would read that in the place of `config.json`.
+    assert!(!machine.home(user_file("continue")).exists());
+    let files = ["a", "b"].map(|name| machine.read(&format!(".continue/mcpServers/{name}.json")));
+    let entries = files.iter().filter(|file| file.contains("mcpzip"));
+    assert_eq!(entries.count(), 1, "{files:?}");
+    machine.undo();
+    assert_eq!(machine.everything(), before);
+}
+
+#[test]
 fn a_server_that_a_projects_policy_blocks_is_hidden_there() {
     for (policy, is_hidden) in [
         (r#"{"deniedMcpServers": [{"serverName": "gh"}]}"#, true),
