@@ -88,6 +88,7 @@ pub(super) const FILE: &[Foreign] = &[
 /// Keys of a server's entry.
 pub(super) const ENTRY: &[Foreign] = &[
     foreign("tool_acl", AVELINO, always, FROM_AVELINO),
+    foreign("forward_identity", AVELINO, always, FROM_AVELINO),
     foreign("quarantined", MCPPROXY, is_true, AS_DISABLED),
     foreign("isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
     foreign("enabled", CLIENTS, is_false, AS_DISABLED),

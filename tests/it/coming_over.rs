@@ -727,6 +727,18 @@ fn what_protects_in_avelino_mcp_and_has_no_counterpart_stops_the_import() {
 }
 
 #[test]
+fn a_server_that_learns_who_calls_stays() {
+    let home = Home::with(
+        AVELINO,
+        r#"{"mcpServers": {"hub": {"url": "http://127.0.0.1:9/mcp", "forward_identity": {"header": "X-Who"}}, "b": {"command": "b"}}}"#,
+    );
+    let told = home.refused(&["avelino"]);
+    assert!(told.contains("forward_identity"), "{told}");
+    home.migrate(&["avelino", "--only", "b"]);
+    assert!(home.config()["mcpServers"]["hub"].is_null());
+}
+
+#[test]
 fn a_rule_for_all_servers_comes_over_with_a_server_that_gets_another_name() {
     let home = Home::with(
         AVELINO,

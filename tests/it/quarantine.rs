@@ -647,6 +647,20 @@ fn in_a_quarantine_that_outlives_its_entry_a_call_compares_first() {
 
 #[cfg(unix)]
 #[test]
+fn a_call_of_a_tool_that_was_not_compared_since_has_its_server_listed() {
+    let setup = under("report", Server::new().tool("read_page", [echo()]));
+    let _ = setup.run(&["servers"]).code(0);
+    let mut entry = entry_of(&setup, "web");
+    entry["trust"] = json!("quarantine");
+    let setup = setup.entry("web", &entry.to_string());
+    let mut client = setup.connect();
+    let held = client.execute_with("web__read_page", "{}").tool_error();
+    assert!(held.contains("no person has approved it yet"), "{held}");
+    client.finish();
+}
+
+#[cfg(unix)]
+#[test]
 fn a_tool_that_was_approved_under_another_name_has_not_changed() {
     let setup = under("quarantine", Server::new().tool("read_page", [echo()]));
     let _ = setup.run(&["servers"]).code(0);

@@ -136,6 +136,11 @@ fn server(name: &str, written: &Node) -> DraftServer {
             server.carry(key, key, time.clone());
         }
     }
+    if written.get("forward_identity").is_some_and(is_on) {
+        server.blocking.push(
+            "its `forward_identity` tells the server who calls, and mcpzip does not; every caller would be the same to it".to_owned(),
+        );
+    }
     if let Some(acl) = written.get("tool_acl") {
         let mut writing = acl.get("write").map(patterns).unwrap_or_default();
         if written.get("cli").is_some_and(is_on) {

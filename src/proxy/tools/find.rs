@@ -27,6 +27,18 @@ impl Tools {
         self.find_within(view, name, FIRST_LISTING).await
     }
 
+    /// The server of a tool that is held back because it was not compared since `trust` changed or a person rejected a definition. A listing
+    /// compares it.
+    fn uncompared(&self, view: &View, name: &str) -> Option<ServerName> {
+        let Resolution::Tool(tool) = view.snapshot().unrestricted().resolve(name) else {
+            return None;
+        };
+        let Failure::Withheld { name, reason } = self.withheld(&view.config(), &tool) else {
+            return None;
+        };
+        matches!(reason, Withheld::Uncompared(None)).then_some(name.server)
+    }
+
     /// Finds the tool that `name` means, without waiting.
     pub(in crate::proxy) fn known_tool(&self, view: &View, name: &str) -> Option<Tool> {
         if !self.inventory.is_loaded() {
@@ -60,6 +72,12 @@ impl Tools {
                 .await;
                 resolution = view.snapshot().resolve(name);
             }
+        }
+        if matches!(resolution, Resolution::Unknown)
+            && let Some(server) = self.uncompared(view, name)
+        {
+            Box::pin(self.inventory.list_now(&server, limit.min(LISTING))).await;
+            resolution = view.snapshot().resolve(name);
         }
         match resolution {
             Resolution::Tool(tool) => Ok(tool),
