@@ -8,7 +8,7 @@
 //! returned. dlmalloc has only that heap, so large blocks are mapped separately here. The allocators of other systems
 //! return memory without such settings.
 
-// Unoptimised, these functions would call themselves.
+// Unoptimised, these functions would call themselves, so a profile without debug assertions has to optimise this crate.
 #[cfg(all(
     target_os = "linux",
     target_arch = "x86_64",
