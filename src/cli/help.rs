@@ -9,7 +9,7 @@ use clap::error::ErrorKind;
 use clap::{Arg, Command, CommandFactory as _};
 
 use super::wrap::{columns, wrap_row};
-use super::{Call, Cli, call_arguments};
+use super::{Call, Cli, call_arguments, rules};
 
 /// Every command that the help shows, each in exactly one group.
 const GROUPS: [(&str, &[&str]); 5] = [
@@ -89,6 +89,9 @@ pub(super) fn tip(error: &clap::Error, arguments: &[OsString]) -> Option<String>
             let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
             match words.get(1..) {
                 Some([word @ ("pause" | "resume" | "stop" | "restart"), ..]) => Some(format!("The command is `mcpzip daemon {word}`")),
+                Some(["rules", "add" | "allow" | "ask" | "delete" | "deny" | "edit" | "remove" | "set", ..]) => {
+                    Some(rules::WRITING.to_owned())
+                }
                 Some(["rules", server, ..]) => Some(format!(
                     "`mcpzip rules list` shows all rules, and `mcpzip rules check {server} TOOL` the one for a tool"
                 )),

@@ -269,7 +269,7 @@ fn a_filter_that_never_ends_costs_an_error_within_two_seconds_and_nobody_else() 
     for &id in &ids {
         let told = client.answer(id).tool_error();
         assert!(
-            told.contains("ended after") || told.contains("memory") || told.contains("more than"),
+            told.contains("stopped after") || told.contains("memory") || told.contains("more than"),
             "{told}"
         );
     }

@@ -525,6 +525,7 @@ fn a_command_without_its_arguments_shows_an_example() {
         (&["rules", "check"], "mcpzip rules check "),
         (&["daemon", "start"], "`mcpzip daemon run`"),
         (&["resume"], "`mcpzip daemon resume`"),
+        (&["rules", "deny", "hub__read"], "`mcpzip config edit`"),
         (
             &["call", "hub", "read", "--a", "1"],
             "`mcpzip call hub__read`",

@@ -21,6 +21,9 @@ use crate::config::{Config, Environment, ListedRule, Paths, Server};
 use crate::tool::{Effect, QualifiedName, SEPARATOR, ServerName, ToolName};
 use crate::upstream::list_name;
 
+/// How a person makes a rule.
+pub(super) const WRITING: &str = "Rules are `tools` in the configuration, of one server or at the top for all, as \"tools\": {\"deny\": [\"delete_*\"]}: `mcpzip config edit` opens the file";
+
 #[derive(Debug, Args)]
 pub(super) struct Arguments {
     /// `list` if none is given
@@ -206,6 +209,7 @@ fn list(config: &Config, paths: &Paths, output: &Output) {
     }
     if all.is_empty() && config.faults.is_empty() {
         output.line("there are no rules: every tool of every server may be called");
+        output.line(WRITING);
     } else if all.is_empty() {
         let entries = match config.faults.len() {
             1 => "an entry of the configuration".to_owned(),
