@@ -3,6 +3,6 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    mcpzip_allocator::keep_little();
+    mcpzip_allocator::set_up();
     mcpzip::run(std::env::args_os())
 }

@@ -1,6 +1,6 @@
 //! The allocator of the program. With glibc it is glibc's, with settings that return freed memory to the system. With musl, whose
-//! allocator is slow for many small blocks, it is dlmalloc for small blocks, and the system itself for large ones. musl's functions that
-//! copy and compare bytes are replaced, too.
+//! allocator is slow for many small blocks, it is dlmalloc for small blocks, and the system itself for large ones; the first thread, which
+//! handles all messages, keeps a few small blocks for itself. musl's functions that copy and compare bytes are replaced, too.
 //!
 //! A gateway sometimes needs much memory: it reads tool lists, builds an index, or relays a result of 10 MB. By
 //! default, glibc never returns most of it. Each thread has a heap of its own. After the first large block was
@@ -22,10 +22,16 @@ mod locked;
     all(test, target_os = "linux")
 ))]
 mod mapped;
+#[cfg(any(
+    all(target_os = "linux", target_env = "musl"),
+    all(test, target_os = "linux")
+))]
+mod recycled;
 
 #[cfg(all(target_os = "linux", target_env = "musl"))]
 #[global_allocator]
-static ALLOCATOR: mapped::LargeMapped<locked::Locked> = mapped::LargeMapped(locked::Locked::new());
+static ALLOCATOR: mapped::LargeMapped<recycled::Recycled<locked::Locked>> =
+    mapped::LargeMapped(recycled::Recycled::new(locked::Locked::new()));
 
 /// Blocks of at least this size, in bytes, are mapped separately and returned to the system when they are freed.
 #[cfg(target_os = "linux")]
@@ -35,9 +41,11 @@ const MAPPED_FROM: libc::c_int = 128 * 1024;
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 const KEPT_FREE: libc::c_int = 512 * 1024;
 
-/// Makes the allocator return freed memory soon. Call it once, before the first thread starts. It does nothing without
-/// glibc.
-pub fn keep_little() {
+/// Makes glibc's allocator return freed memory soon, and ours keep small freed blocks for the current thread. Call it once, before
+/// another thread starts. With other allocators it does nothing.
+pub fn set_up() {
+    #[cfg(all(target_os = "linux", target_env = "musl"))]
+    ALLOCATOR.0.keep_here();
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     #[allow(unsafe_code, reason = "nothing safe sets these")]
     // A setting that is rejected keeps its old value.
