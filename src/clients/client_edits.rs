@@ -73,7 +73,7 @@ pub(super) fn client_edits(
                 .filter(|found| found.location == **location)
                 .map(|found| found.name.as_str())
                 .collect();
-            let needs_entry = needs_entry(location, survey, around, moving);
+            let needs_entry = needs_entry(location, survey, around);
             let (paths, own) =
                 leave(&mut text, location, &leaving, needs_entry, launch).map_err(failed)?;
             for own in own_at(location) {
@@ -139,43 +139,17 @@ fn is_touched(
     around: &Surroundings,
     moving: &[&Found],
 ) -> bool {
-    needs_entry(location, survey, around, moving)
-        || moving.iter().any(|found| found.location == *location)
+    needs_entry(location, survey, around) || moving.iter().any(|found| found.location == *location)
 }
 
-/// The file that gets the entry where a client merges several.
-fn place_of_entry(
-    client: Client,
-    survey: &Survey,
-    around: &Surroundings,
-    moving: &[&Found],
-) -> PathBuf {
-    let user = client.user_location(around).path;
-    // A `config.yaml` that Continue did not have would hide its `config.json`.
-    let is_for_it = |found: &&&Found| {
-        client == Client::Continue
-            && !survey.files.contains_key(&user)
-            && found.location.client == client
-            && found.scope() == Scope::User
-    };
-    let other = moving.iter().find(is_for_it);
-    other.map_or(user.clone(), |found| found.location.path.clone())
-}
-
-fn needs_entry(
-    location: &ConfigLocation,
-    survey: &Survey,
-    around: &Surroundings,
-    moving: &[&Found],
-) -> bool {
-    let is_merged = location.client.merges_files();
+fn needs_entry(location: &ConfigLocation, survey: &Survey, around: &Surroundings) -> bool {
+    let client = location.client;
+    let is_merged = client.merges_files();
     let is_connected = |found: &Found| {
-        let is_there =
-            is_merged && found.location.client == location.client && found.scope() == Scope::User;
+        let is_there = is_merged && found.location.client == client && found.scope() == Scope::User;
         found.is_mcpzip && (found.location == *location || is_there)
     };
-    let is_own =
-        || !is_merged || location.path == place_of_entry(location.client, survey, around, moving);
+    let is_own = || !is_merged || location.path == client.user_location(around).path;
     location.scope == Scope::User && is_own() && !survey.found.iter().any(is_connected)
 }
 

@@ -188,7 +188,7 @@ pub(super) fn write(
             .unwrap_or(CodexApproval::fitting(text.node()));
         entry.push((APPROVAL, Node::text(approval.name())));
     }
-    if location.client == Client::Goose || location.client == Client::Continue {
+    if matches!(location.syntax, Syntax::Yaml) {
         entry.insert(0, ("name", Node::text(name)));
     }
     let is_first = text

@@ -144,7 +144,9 @@ impl Client {
             Self::Roo => around
                 .extension("rooveterinaryinc.roo-cline")
                 .join("mcp_settings.json"),
-            Self::Continue => home(".continue/config.yaml"),
+            Self::Continue => Some(home(".continue/config.yaml"))
+                .filter(|path| may_be_there(path))
+                .unwrap_or_else(|| continue_own(&around.home)),
             Self::Goose => match around.platform {
                 Platform::Windows => around.roaming().join("Block/goose/config/config.yaml"),
                 _ => around.config().join("goose/config.yaml"),
@@ -181,7 +183,12 @@ impl Client {
                 files.retain(|path| *path != own);
                 files
             }
-            Self::Continue => continue_files(&around.home),
+            Self::Continue => {
+                let own = self.user_location(around).path;
+                let mut files = continue_files(&around.home);
+                files.retain(|path| *path != own);
+                files
+            }
             _ => Vec::new(),
         };
         let files = files.into_iter();
@@ -203,7 +210,7 @@ impl Client {
             Self::Zed => directory.join(".zed/settings.json"),
             Self::OpenCode => own_file(opencode_files(directory).split_off(1)),
             Self::Roo => directory.join(".roo/mcp.json"),
-            Self::Continue => directory.join(".continue/mcpServers/mcpzip.yaml"),
+            Self::Continue => continue_own(directory),
             Self::Kiro => directory.join(".kiro/settings/mcp.json"),
             Self::CopilotCli => directory.join(".github/mcp.json"),
             Self::ClaudeDesktop | Self::Windsurf | Self::Cline | Self::Goose | Self::LmStudio => {
@@ -285,6 +292,7 @@ impl Client {
         location.path.exists()
             || directory.is_some_and(Path::is_dir)
             || self == Self::ClaudeCode && around.home.join(".claude").is_dir()
+            || self == Self::Continue && around.home.join(".continue").is_dir()
     }
 
     fn location(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> ConfigLocation {
@@ -512,6 +520,11 @@ pub(super) fn continue_files(directory: &Path) -> Vec<PathBuf> {
     };
     files.retain(|path| is_list(path));
     files
+}
+
+/// The file for mcpzip's entry where there is no `config.yaml`: a new one would hide the user's `config.json`. In JSON it needs no header.
+fn continue_own(directory: &Path) -> PathBuf {
+    directory.join(".continue/mcpServers/mcpzip.json")
 }
 
 /// The files that opencode merges in a directory, each over those before it. It reads the first in the user's directory alone.

@@ -39,8 +39,7 @@ pub(super) fn find(
     cache: &FileCache,
     rules: &mut Vec<Rule>,
 ) {
-    let own = Client::Continue.user_location(around).path;
-    let path = own.with_file_name("permissions.yaml");
+    let path = around.home.join(".continue/permissions.yaml");
     let file = RuleFile {
         path: &path,
         project: None,
@@ -76,8 +75,7 @@ pub(in super::super) fn is_hidden(
     around: &Surroundings,
     cache: &FileCache,
 ) -> Option<(PathBuf, String)> {
-    let own = Client::Continue.user_location(around).path;
-    let path = own.with_file_name("permissions.yaml");
+    let path = around.home.join(".continue/permissions.yaml");
     let node = cache.node(&path, Syntax::Yaml).ok()??;
     let excluded = node.get("exclude").map(items).unwrap_or_default().iter();
     let mut excluded = excluded.filter_map(Node::as_text);

@@ -285,25 +285,44 @@ fn continues_own_folder_of_servers_is_the_users_wherever_mcpzip_runs() {
     }
 }
 
+/// Continue would read a new `config.yaml` in the place of `config.json`, and reads YAML files in its folder only with a header.
 #[test]
-fn continues_own_folder_of_servers_gets_the_entry_where_there_is_no_yaml() {
+fn continue_without_a_yaml_file_gets_the_entry_in_a_json_file_of_its_folder() {
+    const OWN: &str = ".continue/mcpServers/mcpzip.json";
+    let servers = r#"{"mcpServers": {"a": {"command": "a"}}}"#;
+    for (file, directory, arguments) in [
+        (".continue/mcpServers/a.json", "", &["migrate", "--yes"][..]),
+        (
+            "work/.continue/mcpServers/a.json",
+            "work",
+            &["migrate", "--yes"],
+        ),
+        (user_file("cursor"), "", &["init", "--yes"]),
+        (user_file("cursor"), "", &["connect", "continue"]),
+    ] {
+        let machine = Machine::new();
+        machine.put(".continue/config.json", r#"{"models": []}"#);
+        machine.put(file, servers);
+        let before = machine.everything();
+        let mut command = machine.setup().command(arguments);
+        command.current_dir(machine.home(directory));
+        let _ = command::run(command, "").code(0);
+        assert!(
+            !machine.home(user_file("continue")).exists(),
+            "{arguments:?}"
+        );
+        let own: Value = serde_json::from_str(&machine.read(OWN)).unwrap();
+        let entry = &own["mcpServers"]["mcpzip"];
+        assert_eq!(entry["args"], json!(["serve"]), "{file}, {arguments:?}");
+        machine.undo();
+        assert_eq!(machine.everything(), before, "{arguments:?}");
+    }
     let machine = Machine::new();
     machine.put(".continue/config.json", r#"{"models": []}"#);
-    for name in ["a", "b"] {
-        machine.put(
-            &format!(".continue/mcpServers/{name}.json"),
-            &format!(r#"{{"mcpServers": {{"{name}": {{"command": "{name}"}}}}}}"#),
-        );
-    }
     let before = machine.everything();
-    machine.migrate(&[]);
-    // Continue would read that in the place of `config.json`.
-    assert!(!machine.home(user_file("continue")).exists());
-    let files = ["a", "b"].map(|name| machine.read(&format!(".continue/mcpServers/{name}.json")));
-    let entries = files.iter().filter(|file| file.contains("mcpzip"));
-    assert_eq!(entries.count(), 1, "{files:?}");
-    machine.undo();
-    assert_eq!(machine.everything(), before);
+    let _ = machine.run(&["connect", "continue"]).code(0);
+    let _ = machine.run(&["disconnect", "continue"]).code(0);
+    assert_eq!(machine.everything(), before, "its own file is gone again");
 }
 
 #[test]
