@@ -345,12 +345,10 @@ fn check_rules(plan: &Plan, arguments: &Arguments) -> Result<(), Exit> {
         .iter()
         .map(|rule| rule.server.as_str())
         .collect();
-    let is_kept = |name: &&str| {
-        let mut items = plan.items.iter().filter(|item| item.server == **name);
-        items.any(|item| matches!(item.verdict, Verdict::Stays(_)))
-    };
-    let moving = plan.items.iter().map(|item| item.server.as_str());
-    let others: Vec<&str> = moving.filter(|name| !is_kept(name)).collect();
+    let moving = plan.items.iter();
+    let moving = moving.filter(|item| !matches!(item.verdict, Verdict::Stays(_)));
+    let moving = moving.map(|item| item.server.as_str());
+    let others: Vec<&str> = moving.filter(|name| !protected.contains(name)).collect();
     let is_near = |name: &&&str| {
         protected
             .iter()
@@ -603,12 +601,12 @@ async fn import(
     let next = match origin {
         Origin::Older => "restart the clients".to_owned(),
         _ if all_are_off => format!(
-            "clients still start {}. All servers are disabled: `mcpzip enable NAME` starts one, and `mcpzip approve NAME` shows its tools; \
+            "clients that start {} still do. All servers are disabled: `mcpzip enable NAME` starts one, and `mcpzip approve NAME` shows its tools; \
              then `mcpzip connect CLIENT` adds mcpzip to a client",
             origin.title()
         ),
         _ => format!(
-            "clients still start {}. `mcpzip servers` shows whether the servers work here; then `mcpzip connect CLIENT` adds mcpzip to a client",
+            "clients that start {} still do. `mcpzip servers` shows whether the servers work here; then `mcpzip connect CLIENT` adds mcpzip to a client",
             origin.title()
         ),
     };

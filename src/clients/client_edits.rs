@@ -25,11 +25,8 @@ pub(super) fn client_edits(
     for found in moving {
         // A profile gets its own entry; the entry in the user's file serves everything else, and the files that are merged with it.
         let client = found.location.client;
-        let user = Some(client.user_location(around)).filter(|location| {
-            let is_merged = client.merges_files();
-            found.scope() != Scope::User
-                || is_merged && place_of_entry(client, survey, around, moving) == location.path
-        });
+        let user = (found.scope() != Scope::User || client.merges_files())
+            .then(|| client.user_location(around));
         for location in user.into_iter().chain([found.location.clone()]) {
             if !locations.contains(&location) {
                 locations.push(location);

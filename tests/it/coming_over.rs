@@ -370,7 +370,7 @@ fn an_import_says_that_the_clients_still_start_the_other_proxy() {
     let screen = terminal.shows("[exit 0]");
     let words = screen.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        words.contains("clients still start avelino/mcp"),
+        words.contains("clients that start avelino/mcp still do"),
         "{screen}"
     );
     assert!(words.contains("`mcpzip connect CLIENT`"), "{screen}");

@@ -55,7 +55,7 @@ macro_rules! kinds {
 
 kinds! {
     CONFIG_MISSING: Error "config-missing", "there is no configuration",
-        why "Without a configuration mcpzip has no servers, and agents find no tools.",
+        why "Without a configuration agents find no tools, but for those of a configuration of mcpzip 0.1.",
         advice "Run `mcpzip init`, or name the file with `--config` or `MCPZIP_CONFIG`. If there is a configuration of mcpzip 0.1, `mcpzip migrate --from mcpzip-0.1` imports it.";
     CONFIG_UNREADABLE: Error "config-unreadable", "the configuration cannot be read",
         why "Nothing starts. The file exists, but the system does not permit reading it, or it is not UTF-8.",
@@ -73,7 +73,7 @@ kinds! {
         why "Agents find nothing but the built-in tools.",
         advice "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
     CONFIG_OLDER: Note "config-older-layout", "there is a configuration of mcpzip 0.1",
-        why "Its servers are not used by this version.",
+        why "Its servers are used only until this version has a configuration.",
         advice "Run `mcpzip migrate --from mcpzip-0.1`, which first shows what it would import.";
     SERVER_ENTRY: Error "server-entry", "a server's entry cannot be used",
         why "The server is left out; the others work.",

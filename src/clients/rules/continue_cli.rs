@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::super::cache::FileCache;
 use super::super::entry::META_TOOLS;
 use super::super::model::Found;
-use super::super::{Client, Node, Surroundings, Syntax};
+use super::super::{Node, Surroundings, Syntax};
 use super::glob::{behind, fits};
 use super::{Carried, Rule, RuleFile, RuleKind, items, plain};
 

@@ -336,6 +336,8 @@ fn a_rule_that_cannot_be_carried_over_keeps_an_equal_server_of_another_client() 
         r#"{"hooks": {"PreToolUse": [{"matcher": "mcp__github__.*", "hooks": []}]}}"#,
     );
     put_hub(&machine);
+    // It stays, which does not keep the other one of its name.
+    machine.put(user_file("cursor"), r#"{"mcpServers": {"x": {}}}"#);
     let stopped = machine.run(&["migrate", "--yes"]).code(1);
     assert!(
         stopped
