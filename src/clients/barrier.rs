@@ -35,7 +35,7 @@ pub(crate) fn barrier(
     });
     let known: Vec<&Found> = known.collect();
     if !known.is_empty() && known.iter().all(|found| found.is_off) {
-        let (name, path) = (&known[0].name, location.path.display());
+        let (name, path) = (&known[0].name, known[0].location.path.display());
         return Some(format!(
             "`{name}`, which is mcpzip, is switched off in {path}"
         ));

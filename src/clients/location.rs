@@ -295,7 +295,13 @@ impl Client {
             || self == Self::Continue && around.home.join(".continue").is_dir()
     }
 
-    fn location(self, scope: Scope, path: PathBuf, project: Option<PathBuf>) -> ConfigLocation {
+    /// The servers in the file at `path`, where they usually are in one of this client.
+    pub(super) fn location(
+        self,
+        scope: Scope,
+        path: PathBuf,
+        project: Option<PathBuf>,
+    ) -> ConfigLocation {
         let container = self
             .container()
             .iter()

@@ -160,7 +160,7 @@ unsafe impl<S: GlobalAlloc> GlobalAlloc for Recycled<S> {
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: the caller's, who wants a size that makes a layout.
+        // SAFETY: the caller's, whose size makes a layout.
         let wanted = unsafe { Layout::from_size_align_unchecked(size, layout.align()) };
         match (is_small(layout), is_small(wanted)) {
             (true, true) if shelf_of(layout) == shelf_of(wanted) => block,

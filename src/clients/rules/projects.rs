@@ -8,7 +8,7 @@ use super::super::listed::may_be_there;
 use super::super::location::continue_files;
 use super::super::model::{Found, Survey};
 use super::super::reading::{Part, part};
-use super::super::{Client, ConfigLocation, Node, Surroundings, Syntax};
+use super::super::{Client, ConfigLocation, Node, Surroundings};
 use super::others::codex_tools;
 use super::{Rule, RuleFile, RuleKind, kind_of};
 
@@ -71,14 +71,8 @@ fn locations(client: Client, directory: &Path) -> Vec<ConfigLocation> {
         }
         _ => Vec::new(),
     };
-    let others = others.into_iter().map(|path| {
-        let is_json = path.extension().is_some_and(|ending| ending == "json");
-        ConfigLocation {
-            syntax: if is_json { Syntax::Json } else { own.syntax },
-            path,
-            ..own.clone()
-        }
-    });
+    let others = others.into_iter();
+    let others = others.map(|path| client.location(own.scope, path, own.project.clone()));
     let others: Vec<ConfigLocation> = others.collect();
     [own].into_iter().chain(others).collect()
 }

@@ -51,6 +51,14 @@ pub(crate) fn user_file(client: &str) -> &'static str {
     }
 }
 
+/// The file that gets mcpzip's entry if a client has none.
+pub(crate) fn new_file(client: &str) -> &'static str {
+    match client {
+        "continue" => ".continue/mcpServers/mcpzip.json",
+        other => user_file(other),
+    }
+}
+
 /// All clients.
 pub(crate) const CLIENTS: [&str; 16] = [
     "claude-code",

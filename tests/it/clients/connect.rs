@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::case::{CLIENTS, Machine, user_file};
+use super::case::{CLIENTS, Machine, new_file, user_file};
 use crate::support::terminal::Terminal;
 
 #[test]
@@ -85,13 +85,13 @@ fn a_client_without_a_file_gets_one_and_loses_it_again() {
     for client in CLIENTS {
         let machine = Machine::new();
         let _ = machine.run(&["connect", client]).code(0);
-        let text = machine.read(user_file(client));
+        let text = machine.read(new_file(client));
         assert!(
             text.contains("mcpzip") && text.ends_with('\n'),
             "{client}: {text}"
         );
         machine.undo();
-        assert!(!machine.home(user_file(client)).exists(), "{client}");
+        assert!(!machine.home(new_file(client)).exists(), "{client}");
     }
 }
 
@@ -100,21 +100,21 @@ fn disconnect_leaves_nothing_of_a_file_or_a_list_that_connect_made() {
     for client in CLIENTS {
         let machine = Machine::new();
         let _ = machine.run(&["connect", client]).code(0);
-        let made = machine.read(user_file(client));
+        let made = machine.read(new_file(client));
         let _ = machine.run(&["disconnect", client]).code(0);
-        let path = machine.home(user_file(client));
+        let path = machine.home(new_file(client));
         // Lists and the switches of some clients are not only ours.
         if matches!(
             client,
-            "cursor" | "claude-code" | "windsurf" | "vscode" | "zed"
+            "cursor" | "claude-code" | "windsurf" | "vscode" | "zed" | "continue"
         ) {
             assert!(
                 !path.exists(),
                 "{client}: {}",
-                machine.read(user_file(client))
+                machine.read(new_file(client))
             );
             machine.undo();
-            assert_eq!(machine.read(user_file(client)), made, "{client}");
+            assert_eq!(machine.read(new_file(client)), made, "{client}");
         }
     }
     let machine = Machine::new();
