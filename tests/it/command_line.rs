@@ -797,6 +797,9 @@ fn rules_and_approvals_list_without_a_subcommand() {
         let bare = setup.run(&["--json", command]).code(0).json();
         assert_eq!(bare, setup.run(&["--json", command, "list"]).code(0).json());
     }
+    // How a rule is made is said where a person looks for it.
+    let help = setup.run(&["rules", "--help"]).code(0);
+    assert!(help.stdout.contains("mcpzip config edit"), "{help}");
 }
 
 #[test]
