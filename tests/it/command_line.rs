@@ -800,6 +800,10 @@ fn rules_and_approvals_list_without_a_subcommand() {
     // How a rule is made is said where a person looks for it.
     let help = setup.run(&["rules", "--help"]).code(0);
     assert!(help.stdout.contains("mcpzip config edit"), "{help}");
+    for pair in [["allow", "approve"], ["deny", "reject"]] {
+        let [own, other] = pair.map(|word| setup.run(&["approvals", word, "x"]).code(1));
+        assert_eq!(own.stderr, other.stderr);
+    }
 }
 
 #[test]
