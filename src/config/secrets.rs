@@ -471,6 +471,15 @@ fn is_plain_path(text: &str) -> bool {
     text.split(':').all(is_plain)
 }
 
+/// Whether a text is a token of a well-known service by its prefix. Names such as `npm_config_registry` have no digit.
+pub(crate) fn is_known_token(text: &str) -> bool {
+    is_token(text) && has_token_start(text) && text.contains(|c: char| c.is_ascii_digit())
+}
+
+fn has_token_start(text: &str) -> bool {
+    TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+}
+
 /// Whether a text looks like a token: it has the prefix of a known service's tokens, a long run of letters and digits,
 /// or is a UUID.
 fn is_token(text: &str) -> bool {
@@ -484,7 +493,7 @@ fn is_token(text: &str) -> bool {
     };
     let is_uuid = text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     is_uuid
-        || TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+        || has_token_start(text)
         || text
             .split(|c: char| !c.is_ascii_alphanumeric())
             .any(|run| run.len() >= TOKEN_RUN && is_mixed(run))

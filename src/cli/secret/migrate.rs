@@ -14,7 +14,7 @@ use super::super::migrate::diff_lines;
 use super::super::output::{Output, faint, good, strong};
 use super::super::printable::printable;
 use super::super::setup::{Machine, approvals, below_home, clients_of};
-use super::super::twins::listed;
+use super::super::twins::{about_staying, listed};
 use super::super::undo;
 use super::{Store, check_place, failed, keep, record};
 use crate::clients::{
@@ -189,16 +189,6 @@ fn remark_on(backups: &[PathBuf], machine: &Machine, output: &Output) {
     for backup in backups {
         output.line(format!("  {}", below_home(backup, &machine.around.home)));
     }
-}
-
-/// A remark about the texts at these paths, which are hidden as secrets and stay.
-pub(in crate::cli) fn about_staying(paths: &[String]) -> Option<String> {
-    (!paths.is_empty()).then(|| {
-        format!(
-            "these may be secrets and stay in the file: {}; `mcpzip secret set NAME` stores one, and `${{keyring:NAME}}` stands for it",
-            paths.join(", ")
-        )
-    })
 }
 
 /// The secrets that are stored already, with the values of those that can be read.
