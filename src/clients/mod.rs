@@ -66,7 +66,7 @@ pub(crate) use history::History;
 pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{
-    Journal, JournalError, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned,
+    Journal, JournalError, Kept, KeptFor, NO_RUNS, Restored, RunState, Summary, Undone, Unreturned,
     Whereabouts,
 };
 pub(crate) use location::{ConfigLocation, Scope};

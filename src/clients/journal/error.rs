@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The changes that an undo does not revert.
+pub(crate) const NO_RUNS: &str =
+    "changes by `add` without `--force`, `remove`, `enable` and `disable` are no runs";
+
 /// Files that were not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalError {
@@ -33,7 +37,7 @@ pub(crate) enum JournalError {
         id: String,
     },
     /// There is no run left to undo.
-    #[error("there is nothing to undo")]
+    #[error("there is nothing to undo; {}", NO_RUNS)]
     Nothing,
     /// A file cannot be put back now; nothing was changed.
     #[error(

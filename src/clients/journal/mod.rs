@@ -18,8 +18,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-pub(crate) use self::error::JournalError;
 use self::error::disk;
+pub(crate) use self::error::{JournalError, NO_RUNS};
 pub(crate) use self::record::RunState;
 use self::record::{FileRecord, Record, Runs, entries_of, text_of, write};
 use self::reversal::Reversal;
