@@ -10,7 +10,8 @@ use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, below_home};
 use crate::clients::{
-    Client, Kept, KeptFor, NO_RUNS, Restored, RunState, Summary, Undone, Unreturned, Whereabouts,
+    Client, CutOff, Kept, KeptFor, NO_RUNS, Restored, RunState, Summary, Undone, Unreturned,
+    Whereabouts,
 };
 use crate::config::secrets_file;
 use crate::text::shell_word;
@@ -76,6 +77,18 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                     output.row(format!("    {word} "), printable(&values.join(", ")));
                 }
             }
+        }
+        for CutOff {
+            client,
+            servers,
+            run,
+        } in &run.cut_off
+        {
+            let title = Client::named(client).map_or("the client", Client::title);
+            output.notable(&printable(&format!(
+                "{title} will no longer reach what a later run moved: {}; `mcpzip undo {run}` gives it back",
+                servers.join(", ")
+            )));
         }
         output.line(faint(format!("{NO_RUNS}, and stay")));
         if arguments.dry_run {
