@@ -53,7 +53,7 @@ pub(crate) enum JournalError {
     },
     /// A file cannot be written, and others have been.
     #[error(
-        "{source}. The run {id} is undone in part. Put back: {}. Not put back: {}. When that file can be written, `mcpzip undo {id}` continues",
+        "{reason}. The run {id} is undone in part. Put back: {}. Not put back: {}. When that file can be written, `mcpzip undo {id}` continues",
         listed(done),
         listed(rest)
     )]
@@ -65,17 +65,17 @@ pub(crate) enum JournalError {
         /// The others, the one with the error first.
         rest: Vec<PathBuf>,
         /// The error of the file.
-        source: Box<JournalError>,
+        reason: Box<JournalError>,
     },
     /// All files are written, and the record is not.
     #[error(
-        "{source}. All files of the run {id} are put back, but its record still says otherwise: when that file can be written, `mcpzip undo {id}` corrects it"
+        "{reason}. All files of the run {id} are put back, but its record still says otherwise: when that file can be written, `mcpzip undo {id}` corrects it"
     )]
     Unrecorded {
         /// The run.
         id: String,
         /// The error of the record.
-        source: Box<JournalError>,
+        reason: Box<JournalError>,
     },
     /// The files of a run are damaged; nothing was changed.
     #[error(

@@ -428,7 +428,7 @@ impl Journal {
                     JournalError::Partly {
                         done: paths().take(number).collect(),
                         rest: paths().skip(number).collect(),
-                        source: Box::new(error),
+                        reason: Box::new(error),
                         id,
                     }
                 }
@@ -440,7 +440,7 @@ impl Journal {
         let saved = self.runs.save(&id, &record);
         saved.map_err(|error| JournalError::Unrecorded {
             id: id.clone(),
-            source: Box::new(error),
+            reason: Box::new(error),
         })?;
         let outcomes = reversal.outcomes.into_iter();
         Ok(Undone {
