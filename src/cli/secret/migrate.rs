@@ -253,7 +253,7 @@ fn apply(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
-    if arguments.dry_run || plan.edits.is_empty() {
+    if plan.edits.is_empty() {
         return Ok(None);
     }
     if let Some(name) = plan
@@ -262,6 +262,9 @@ fn apply(
         .find_map(|(name, _)| SecretName::parse(name))
     {
         check_place(&name, None, store, machine)?;
+    }
+    if arguments.dry_run {
+        return Ok(None);
     }
     if !arguments.yes {
         if output.is_json() || !output.can_ask() {
