@@ -333,6 +333,20 @@ fn disconnect_says_how_moved_servers_come_back() {
 
 #[cfg(unix)]
 #[test]
+fn connect_and_disconnect_ask_nothing_on_request() {
+    let machine = Machine::new();
+    machine.put(user_file("codex"), "");
+    let line = ["connect", "codex", "--yes"];
+    if let Some(terminal) = Terminal::run(&machine.setup().command(&line)) {
+        let screen = terminal.shows("[exit 0]");
+        assert!(!screen.contains("[y/N]"), "{screen}");
+    }
+    let _ = machine.run(&["connect", "cursor", "--yes"]).code(0);
+    let _ = machine.run(&["disconnect", "cursor", "--yes"]).code(0);
+}
+
+#[cfg(unix)]
+#[test]
 fn undo_of_an_older_run_names_the_servers_that_its_client_then_loses() {
     let machine = Machine::new();
     let own = r#"{"mcpServers": {"alpha": {"command": "x"}, "beta": {"command": "y"}}}"#;
