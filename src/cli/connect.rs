@@ -139,7 +139,8 @@ pub(super) fn run_connect(
         connected = plan(&launch)?;
     }
     match connected {
-        Connected::Already(name, warning) => {
+        Connected::Already(name, path, warning) => {
+            let location = ConfigLocation { path, ..location };
             if let Some(warning) = warning {
                 output.notable(&warning);
             }
