@@ -317,7 +317,10 @@ fn is_measure(text: &str) -> bool {
 /// Whether a word has a part of letters and digits or a sign, as keys and passwords have, and is not a number with a unit, a path, a host,
 /// a port, an image or package with its version, a reference or a known word.
 fn is_mixed(text: &str) -> bool {
-    const KNOWN: [&str; 5] = ["http2", "http3", "ipv4", "ipv6", "utf8"];
+    const KNOWN: [&str; 11] = [
+        "base64", "es2022", "gpt4o", "http2", "http3", "ipv4", "ipv6", "python3", "sse2", "utf8",
+        "x86_64",
+    ];
     let is_part = |part: &str| {
         part.contains(|c: char| c.is_ascii_digit()) && part.contains(char::is_alphabetic)
     };
@@ -564,6 +567,10 @@ mod tests {
             "stdio",
             "-t",
             "http2",
+            "-t",
+            "gpt4o",
+            "-p",
+            "x86_64",
             "-k",
             "5s",
             "-p",
