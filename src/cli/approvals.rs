@@ -32,8 +32,10 @@ enum Command {
   mcpzip approvals list --json")]
     List,
     /// Let a call be made, once
+    #[command(alias = "approve")]
     Allow(Allow),
     /// Refuse a call
+    #[command(alias = "reject")]
     Deny(Deny),
 }
 

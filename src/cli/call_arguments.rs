@@ -5,12 +5,13 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use clap::{ArgAction, Command};
+use clap::{ArgAction, Command, CommandFactory as _};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use tokio::io::AsyncReadExt as _;
 
+use super::Call;
 use super::diagnostics::Exit;
 use crate::app::App;
 use crate::proxy::Failure;
@@ -362,17 +363,30 @@ fn is_name(word: &str) -> bool {
         && !matches!(word, "true" | "false" | "null")
 }
 
+/// Parameters with their values as flags, which go after `--` if `call` has an option of such a name.
+fn as_flags(pairs: &[(&str, Option<&str>)]) -> String {
+    let call = Call::command();
+    let is_own =
+        |name: &str| matches!(name, "help" | "version") || takes_value(&call, name).is_some();
+    let flags = pairs.iter().map(|(name, value)| match value {
+        Some(value) => format!("--{name} {}", shell_word(value)),
+        None => format!("--{name}"),
+    });
+    let separator = pairs.iter().any(|(name, _)| is_own(name));
+    let separator = separator.then(|| "--".to_owned());
+    Vec::from_iter(separator.into_iter().chain(flags)).join(" ")
+}
+
 /// The error for several words. `title=hi body=x` gets the flags to write.
 fn several(words: &[String]) -> Exit {
-    let flags: Option<Vec<String>> = words
-        .iter()
-        .map(|word| pair(word).map(|(name, value)| format!("--{name} {}", shell_word(value))))
-        .collect();
+    let pairs = words.iter().map(|word| pair(word));
+    let pairs = pairs.map(|pair| pair.map(|(name, value)| (name, Some(value))));
+    let pairs: Option<Vec<_>> = pairs.collect();
     let given = words.join(" ");
-    Exit::bad_usage(match flags {
-        Some(flags) => format!(
+    Exit::bad_usage(match pairs {
+        Some(pairs) => format!(
             "`{given}`: write each parameter as a flag: `{}`",
-            flags.join(" ")
+            as_flags(&pairs)
         ),
         None => format!(
             "`{given}` is more than one word: put JSON in single quotes, such as `'{{\"title\": \"x\"}}'`, or write each parameter as a \
@@ -390,8 +404,8 @@ fn not_json(text: &str, error: &serde_json::Error) -> Exit {
     let (name, value) = pair.unwrap_or(("title", "x"));
     let json = serde_json::json!({ name: value }).to_string();
     let examples = format!(
-        "`--{name} {}` or `{}`",
-        shell_word(value),
+        "`{}` or `{}`",
+        as_flags(&[(name, Some(value))]),
         shell_word(&json)
     );
     let shown: String = text.chars().take(SHOWN).collect();
@@ -622,7 +636,7 @@ fn parameter<'p, 'd>(
                 .map(|parameter| parameter.name.as_str())
                 .collect();
             let advice = match nearest(flag, names.iter().copied()) {
-                Some(near) => format!("did you mean `--{near}`?"),
+                Some(near) => format!("did you mean `{}`?", as_flags(&[(near, None)])),
                 None => format!("it has --{}", names.join(", --")),
             };
             Err(Exit::bad_usage(format!(

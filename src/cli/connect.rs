@@ -57,6 +57,9 @@ struct LocationArguments {
     /// Show the change without making it
     #[arg(long)]
     dry_run: bool,
+    /// Do not ask; only `connect codex` asks, at a terminal, for `--codex-approval`
+    #[arg(long, short)]
+    yes: bool,
 }
 
 /// Parses the name of an entry. Clients make it a part of the names of tools.
@@ -129,13 +132,15 @@ pub(super) fn run_connect(
         connect(&location, name, launch, file, &machine.around).map_err(anyhow::Error::from)
     };
     let mut connected = plan(&launch)?;
-    let is_open = launch.approval.is_none() && !arguments.location.dry_run;
+    let LocationArguments { dry_run, yes, .. } = arguments.location;
+    let is_open = launch.approval.is_none() && !dry_run && !yes;
     if is_open && matches!(connected, Connected::Edit(_, Some(_), _)) {
         launch.approval = ask_for_approval(arguments.profile.as_deref(), machine, output)?;
         connected = plan(&launch)?;
     }
     match connected {
-        Connected::Already(name, warning) => {
+        Connected::Already(name, path, warning) => {
+            let location = ConfigLocation { path, ..location };
             if let Some(warning) = warning {
                 output.notable(&warning);
             }

@@ -407,21 +407,27 @@ fn apply(
         }
     }
     let run = machine.journal().apply(command, edits);
-    let run = run.map_err(|error| not_applied(error, edits))?;
+    let without = |client: Client| Some(format!("mcpzip migrate --without {}", client.name()));
+    let run = run.map_err(|error| not_applied(error, edits, without))?;
     output.made(&run);
     Ok(Some(run))
 }
 
 /// The error of changes that could not be made. If all files are as before, it says so, and how to leave out the client whose file it is.
-pub(super) fn not_applied(error: JournalError, edits: &[Edit]) -> Exit {
+/// `without` makes that command, if there is one.
+pub(super) fn not_applied(
+    error: JournalError,
+    edits: &[Edit],
+    without: impl Fn(Client) -> Option<String>,
+) -> Exit {
     let path = match &error {
         JournalError::Disk { path, .. } if edits.iter().all(Edit::is_undone) => path,
         _ => return anyhow::Error::from(error).into(),
     };
     let edit = edits.iter().find(|edit| edit.path == *path);
-    let way = edit.and_then(|edit| edit.client).map(|client| {
-        let (name, title) = (client.name(), client.title());
-        format!(". `mcpzip migrate --without {name}` leaves {title} out")
+    let way = edit.and_then(|edit| edit.client).and_then(|client| {
+        let (command, title) = (without(client)?, client.title());
+        Some(format!(". `{command}` leaves {title} out"))
     });
     Exit::failed(format!(
         "{error}; nothing was changed{}",

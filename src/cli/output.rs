@@ -522,7 +522,7 @@ impl Drop for Spinner {
 }
 
 /// Ends the process, because a signal came while a person was asked.
-fn interrupted() -> ! {
+pub(super) fn interrupted() -> ! {
     // The cursor is behind the question. A terminal that is gone needs no line.
     let _ = writeln!(io::stderr());
     std::process::exit(i32::from(Exit::interrupted_with("interrupted").code()))

@@ -144,7 +144,18 @@ pub(super) fn notes(plan: &SecretsPlan, machine: &Machine) -> Vec<String> {
             names.join(", ")
         ));
     }
+    notes.extend(about_staying(&plan.staying));
     notes
+}
+
+/// A remark about the texts at these paths, which are hidden as secrets and stay.
+pub(super) fn about_staying(paths: &[String]) -> Option<String> {
+    (!paths.is_empty()).then(|| {
+        format!(
+            "these may be secrets and stay in the file: {}; `mcpzip secret set NAME` stores one, and `${{keyring:NAME}}` stands for it",
+            paths.join(", ")
+        )
+    })
 }
 
 /// The next step after an import that left literal secrets, with the command that moves them.

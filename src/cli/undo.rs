@@ -10,7 +10,8 @@ use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::setup::{Machine, below_home};
 use crate::clients::{
-    Client, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned, Whereabouts,
+    Client, CutOff, Kept, KeptFor, NO_RUNS, Restored, RunState, Summary, Undone, Unreturned,
+    Whereabouts,
 };
 use crate::config::secrets_file;
 use crate::text::shell_word;
@@ -77,9 +78,19 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
                 }
             }
         }
-        output.line(faint(
-            "changes by `add`, `remove`, `enable` and `disable` are no runs of this list, and stay",
-        ));
+        for CutOff {
+            client,
+            servers,
+            run,
+        } in &run.cut_off
+        {
+            let title = Client::named(client).map_or("the client", Client::title);
+            output.notable(&printable(&format!(
+                "{title} will no longer reach what a later run moved: {}; `mcpzip undo {run}` gives it back",
+                servers.join(", ")
+            )));
+        }
+        output.line(faint(format!("{NO_RUNS}, and stay")));
         if arguments.dry_run {
             output.note("nothing was done");
             return Ok(());
@@ -266,7 +277,7 @@ fn list(machine: &Machine, output: &Output) -> Result<(), Exit> {
         return Ok(());
     }
     if runs.is_empty() {
-        output.line(faint("nothing was changed yet"));
+        output.line(faint(format!("nothing was changed yet; {NO_RUNS}")));
     }
     for run in &runs {
         let state = match run.state {

@@ -1,5 +1,7 @@
 //! Connects and disconnects a client: adds our entry to its file, and removes it.
 
+use std::path::PathBuf;
+
 use super::cache::{Source, read_source};
 use super::edit::{Edit, PlanError};
 use super::entry::is_mcpzip;
@@ -16,8 +18,8 @@ use crate::secret::Masker;
 pub(crate) enum Connected {
     /// The changed files, a note for the user, and the masker of their secrets.
     Edit(Vec<Edit>, Option<String>, Masker),
-    /// The client is connected by the entry with this name; with a note for the user.
-    Already(String, Option<String>),
+    /// The client is connected by the entry with this name in this file; with a note for the user.
+    Already(String, PathBuf, Option<String>),
     /// The client is connected by the entry with this name, which does not name the profile that was asked for.
     OtherProfile(String),
     /// The name belongs to another server.
@@ -63,7 +65,7 @@ pub(crate) fn connect(
         let masker = secrets::masker(&source.text);
         return Ok(match permission(node, location, &known, around)? {
             Some(edit) => Connected::Edit(vec![edit], warning, masker),
-            None => Connected::Already(known, warning),
+            None => Connected::Already(known, location.path.clone(), warning),
         });
     }
     let name = name.unwrap_or(entry::NAME);
@@ -90,7 +92,7 @@ pub(crate) fn connect(
         edit.writable(&location.path)?;
     }
     Ok(if edits.is_empty() {
-        Connected::Already(name.to_owned(), None)
+        Connected::Already(name.to_owned(), location.path.clone(), None)
     } else {
         Connected::Edit(edits, warning, secrets::masker(&source.text))
     })

@@ -66,8 +66,8 @@ pub(crate) use history::History;
 pub(crate) use import::{Clients, Import, Origin, Wanted};
 pub(crate) use inspection::{OwnEntry, own_entries, repair};
 pub(crate) use journal::{
-    Journal, JournalError, Kept, KeptFor, Restored, RunState, Summary, Undone, Unreturned,
-    Whereabouts,
+    CutOff, Journal, JournalError, Kept, KeptFor, NO_RUNS, Restored, RunState, Summary, Undone,
+    Unreturned, Whereabouts,
 };
 pub(crate) use location::{ConfigLocation, Scope};
 pub(crate) use model::{Carried, Entry, Fixed, Found, Item, Known, Rule, Survey, Target, Verdict};

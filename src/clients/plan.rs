@@ -96,12 +96,12 @@ pub(crate) struct SecretsPlan {
 impl SecretsPlan {
     /// Moves the literal secrets of the new servers if that is chosen.
     pub(super) fn of(twins: Vec<Twin>, servers: &mut Servers, extracts: bool) -> Self {
-        let literals = match extracts {
+        let (literals, staying) = match extracts {
             true => {
                 servers.store_literals();
-                Vec::new()
+                (Vec::new(), servers.staying())
             }
-            false => servers.literals(),
+            false => (servers.literals(), Vec::new()),
         };
         let plan = Self {
             twins,
@@ -109,7 +109,7 @@ impl SecretsPlan {
             stored: Vec::new(),
             moved: Vec::new(),
             own: Vec::new(),
-            staying: Vec::new(),
+            staying,
         };
         plan.with_stored(servers)
     }

@@ -10,7 +10,7 @@ use super::rules::Rights;
 use super::stored::{Difference, Stored};
 use super::{
     Carried, Client, Entry, Found, History, Known, Node, Rule, Text, TextError, Verdict, names,
-    references, stored,
+    references, secrets, stored,
 };
 use crate::config::safe_name;
 
@@ -247,6 +247,13 @@ impl Servers {
     /// The literal secrets of the new servers.
     pub(super) fn literals(&self) -> Literals {
         literals_of(self.all.iter().filter(|(name, _)| self.new.contains(name)))
+    }
+
+    /// The paths of the texts of new servers that are hidden as secrets and stay.
+    pub(super) fn staying(&self) -> Vec<String> {
+        let new = self.all.iter().filter(|(name, _)| self.new.contains(name));
+        let new = Node::Map(new.cloned().collect());
+        secrets::places(&Node::Map(vec![(SERVERS.to_owned(), new)]))
     }
 
     /// The literal secrets of all servers.

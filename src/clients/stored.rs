@@ -8,7 +8,8 @@ use super::cache::{Source, read_own};
 use super::edit::{Edit, PlanError};
 use super::{Node, Syntax};
 use crate::config::{
-    Environment, filled_in, secret_arguments, secret_parameters, secrets_file, stored_secrets,
+    Environment, filled_in, is_known_token, secret_arguments, secret_parameters, secrets_file,
+    stored_secrets,
 };
 use crate::secret::{Secret, is_secret_name};
 
@@ -471,23 +472,23 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
         "env" => variable_name(name),
         _ => variable_name(&format!("{server}_{name}")),
     };
-    let mut found: Vec<Literal> = given(node)
-        .filter(|(_, name, _)| is_secret_name(name))
-        .map(|(map, name, text)| {
-            // `Bearer abc`
-            let value = match text.split_once(' ') {
-                Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
-                _ => text,
-            };
-            Literal {
-                key: name.to_owned(),
-                location: Location::Given(map, name.to_owned()),
-                variable: variable_of(map, name),
-                value: value.to_owned(),
-            }
+    // `Bearer abc`
+    let value_of = |text| match str::split_once(text, ' ') {
+        Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
+        _ => text,
+    };
+    let (secret, others): (Vec<_>, Vec<_>) = given(node)
+        .partition(|(_, name, text)| is_secret_name(name) || is_known_token(value_of(text)));
+    let mut found: Vec<Literal> = secret
+        .into_iter()
+        .map(|(map, name, text)| Literal {
+            key: name.to_owned(),
+            location: Location::Given(map, name.to_owned()),
+            variable: variable_of(map, name),
+            value: value_of(text).to_owned(),
         })
         .collect();
-    for (map, name, text) in given(node).filter(|(_, name, _)| !is_secret_name(name)) {
+    for (map, name, text) in others {
         let parts = secret_parameters(text).into_iter();
         let parts = parts.filter(|part| is_movable(text, part.expose()));
         found.extend(parts.map(|part| Literal {

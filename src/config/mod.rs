@@ -169,8 +169,8 @@ use options::CREDENTIALS_EXPECTED;
 use settings::{lower_first, setting, simple_setting};
 
 pub(crate) use secrets::{
-    secret_arguments, secret_parameters, secrets_by_argument, shown_command, shown_url,
-    without_tokens,
+    is_known_token, secret_arguments, secret_parameters, secrets_by_argument, shown_command,
+    shown_url, without_tokens,
 };
 
 /// The name of the built-in server, which no entry may use, in any letter case.

@@ -317,7 +317,10 @@ fn is_measure(text: &str) -> bool {
 /// Whether a word has a part of letters and digits or a sign, as keys and passwords have, and is not a number with a unit, a path, a host,
 /// a port, an image or package with its version, a reference or a known word.
 fn is_mixed(text: &str) -> bool {
-    const KNOWN: [&str; 5] = ["http2", "http3", "ipv4", "ipv6", "utf8"];
+    const KNOWN: [&str; 11] = [
+        "base64", "es2022", "gpt4o", "http2", "http3", "ipv4", "ipv6", "python3", "sse2", "utf8",
+        "x86_64",
+    ];
     let is_part = |part: &str| {
         part.contains(|c: char| c.is_ascii_digit()) && part.contains(char::is_alphabetic)
     };
@@ -471,6 +474,15 @@ fn is_plain_path(text: &str) -> bool {
     text.split(':').all(is_plain)
 }
 
+/// Whether a text is a token of a well-known service by its prefix. Names such as `npm_config_registry` have no digit.
+pub(crate) fn is_known_token(text: &str) -> bool {
+    is_token(text) && has_token_start(text) && text.contains(|c: char| c.is_ascii_digit())
+}
+
+fn has_token_start(text: &str) -> bool {
+    TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+}
+
 /// Whether a text looks like a token: it has the prefix of a known service's tokens, a long run of letters and digits,
 /// or is a UUID.
 fn is_token(text: &str) -> bool {
@@ -484,7 +496,7 @@ fn is_token(text: &str) -> bool {
     };
     let is_uuid = text.len() == 36 && text.chars().all(|c| c.is_ascii_hexdigit() || c == '-');
     is_uuid
-        || TOKEN_STARTS.iter().any(|start| text.starts_with(start))
+        || has_token_start(text)
         || text
             .split(|c: char| !c.is_ascii_alphanumeric())
             .any(|run| run.len() >= TOKEN_RUN && is_mixed(run))
@@ -555,6 +567,10 @@ mod tests {
             "stdio",
             "-t",
             "http2",
+            "-t",
+            "gpt4o",
+            "-p",
+            "x86_64",
             "-k",
             "5s",
             "-p",

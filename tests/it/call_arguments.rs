@@ -218,6 +218,17 @@ fn a_parameter_that_is_named_like_an_option_of_mcpzip_goes_after_two_dashes() {
         );
         assert!(refused.stderr.contains(&told), "{told}: {refused}");
     }
+    for (given, told) in [
+        (
+            &["text=hi"][..],
+            "write `-- --text hi` or `'{\"text\":\"hi\"}'`",
+        ),
+        (&["text=hi", "n=5"], "`-- --text hi --n 5`"),
+        (&["--txt", "hi"], "did you mean `-- --text`?"),
+    ] {
+        let refused = setup.run(&[&["call", "fk__note"], given].concat()).code(2);
+        assert!(refused.stderr.contains(told), "{told}: {refused}");
+    }
     assert_eq!(setup.home().count("fk", "tools/call"), 0);
     let words = ["call", "fk__note", "--", "--text", "x", "--timeout", "5"];
     assert_eq!(

@@ -797,6 +797,13 @@ fn rules_and_approvals_list_without_a_subcommand() {
         let bare = setup.run(&["--json", command]).code(0).json();
         assert_eq!(bare, setup.run(&["--json", command, "list"]).code(0).json());
     }
+    // How a rule is made is said where a person looks for it.
+    let help = setup.run(&["rules", "--help"]).code(0);
+    assert!(help.stdout.contains("mcpzip config edit"), "{help}");
+    for pair in [["allow", "approve"], ["deny", "reject"]] {
+        let [own, other] = pair.map(|word| setup.run(&["approvals", word, "x"]).code(1));
+        assert_eq!(own.stderr, other.stderr);
+    }
 }
 
 #[test]

@@ -79,6 +79,17 @@ fn secrets_of_the_configuration_and_of_the_file_next_to_it_move_and_come_back() 
 }
 
 #[test]
+fn a_preview_fails_where_the_secrets_could_not_be_stored() {
+    let setup = Setup::new().log_level("error");
+    let entry = json!({ "command": "x", "env": { "A_TOKEN": TOKEN } });
+    setup.save_text(&json!({ "mcpServers": { "a": entry } }).to_string());
+    for flag in ["--yes", "--dry-run"] {
+        let refused = run(&setup, &["secret", "migrate", flag]).code(1);
+        assert!(refused.stderr.contains("needs a key"), "{flag}: {refused}");
+    }
+}
+
+#[test]
 fn every_backup_that_has_a_moved_secret_is_named_also_those_of_earlier_runs() {
     let setup = machine();
     let written = format!(

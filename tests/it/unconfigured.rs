@@ -53,7 +53,10 @@ fn without_a_home_in_the_environment_the_accounts_home_counts() {
     let mut command = setup.command(&["undo"]);
     command.env_remove("HOME");
     let told = crate::support::command::run(command, "").code(1);
-    assert!(told.stderr.contains("nothing to undo"), "{told}");
+    assert!(
+        told.stderr.contains("nothing to undo") && told.stderr.contains("are no runs"),
+        "{told}"
+    );
 }
 
 /// The text of a configuration with one scripted server.

@@ -133,7 +133,17 @@ pub(super) async fn run(
     let undo = match is_writing {
         true => {
             let run = machine.journal().apply("init", &draft.plan.edits);
-            let run = run.map_err(|error| migrate::not_applied(error, &draft.plan.edits))?;
+            let edits = &draft.plan.edits;
+            let without = |client| {
+                let others = edits.iter().filter_map(|edit| edit.client);
+                let others: BTreeSet<Client> = others.filter(|other| *other != client).collect();
+                let words = others
+                    .iter()
+                    .map(|other| format!(" --client {}", other.name()));
+                let words = words.collect::<String>();
+                (!words.is_empty()).then(|| format!("mcpzip init{words}"))
+            };
+            let run = run.map_err(|error| migrate::not_applied(error, edits, without))?;
             output.made(&run);
             Some(run)
         }

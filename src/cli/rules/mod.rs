@@ -25,6 +25,7 @@ use crate::upstream::list_name;
 pub(super) const WRITING: &str = "Rules are `tools` in the configuration, of one server or at the top for all, as \"tools\": {\"deny\": [\"delete_*\"]}: `mcpzip config edit` opens the file";
 
 #[derive(Debug, Args)]
+#[command(after_help = WRITING)]
 pub(super) struct Arguments {
     /// `list` if none is given
     #[command(subcommand)]
@@ -51,7 +52,8 @@ enum Command {
   mcpzip rules check github delete_issue --profile review
   mcpzip rules check github delete_issue --user anna --role dev
 
-The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.")]
+The exit code is 0 if the call would run, 1 if it would not, and 6 if you would be asked.
+`mcpzip rules --help` says how a rule is made.")]
 pub(super) struct Check {
     /// Name of the server, or of the tool as agents see it: SERVER__TOOL
     #[arg(add = completions::of_servers())]

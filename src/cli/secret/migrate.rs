@@ -14,7 +14,7 @@ use super::super::migrate::diff_lines;
 use super::super::output::{Output, faint, good, strong};
 use super::super::printable::printable;
 use super::super::setup::{Machine, approvals, below_home, clients_of};
-use super::super::twins::listed;
+use super::super::twins::{about_staying, listed};
 use super::super::undo;
 use super::{Store, check_place, failed, keep, record};
 use crate::clients::{
@@ -191,16 +191,6 @@ fn remark_on(backups: &[PathBuf], machine: &Machine, output: &Output) {
     }
 }
 
-/// A remark about the texts at these paths, which are hidden as secrets and stay.
-pub(in crate::cli) fn about_staying(paths: &[String]) -> Option<String> {
-    (!paths.is_empty()).then(|| {
-        format!(
-            "these may be secrets and stay in the file: {}; `mcpzip secret set NAME` stores one, and `${{keyring:NAME}}` stands for it",
-            paths.join(", ")
-        )
-    })
-}
-
 /// The secrets that are stored already, with the values of those that can be read.
 fn known(store: &Store) -> Result<BTreeMap<String, Option<Secret<String>>>, Exit> {
     let all = store.list().map_err(failed)?.into_iter();
@@ -263,7 +253,7 @@ fn apply(
     machine: &Machine,
     output: &Output,
 ) -> Result<Option<String>, Exit> {
-    if arguments.dry_run || plan.edits.is_empty() {
+    if plan.edits.is_empty() {
         return Ok(None);
     }
     if let Some(name) = plan
@@ -272,6 +262,9 @@ fn apply(
         .find_map(|(name, _)| SecretName::parse(name))
     {
         check_place(&name, None, store, machine)?;
+    }
+    if arguments.dry_run {
+        return Ok(None);
     }
     if !arguments.yes {
         if output.is_json() || !output.can_ask() {

@@ -12,8 +12,6 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-pub(super) use migrate::about_staying;
-
 use super::completions;
 use super::diagnostics::Exit;
 use super::identity_token::date;

@@ -15,10 +15,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::diagnostics::Exit;
+use super::output::interrupted;
 use crate::app::LOGS;
 use crate::config::{Environment, Paths};
 use crate::daemon::{self, Answer};
-use crate::shutdown::spawn_thread;
+use crate::shutdown::{interruptible, signal, spawn_thread};
 use crate::telemetry::tail;
 use state::{Approval, Approvals, Focus, Servers, State, Status};
 
@@ -56,10 +57,18 @@ pub(super) fn run(paths: &Paths, environment: &Environment) -> Result<(), Exit> 
     }
     let link = Link { paths, environment };
     let events = link.listen()?;
+    // From here on a signal does not end the process before the terminal is restored.
+    drop(signal());
     let mut terminal = ratatui::try_init()?;
-    let outcome = link.show(&mut terminal, &events);
+    let outcome = interruptible(|| link.show(&mut terminal, &events), end);
     ratatui::restore();
     outcome
+}
+
+/// Ends the process, because a signal came.
+fn end() -> ! {
+    ratatui::restore();
+    interrupted()
 }
 
 impl Link<'_> {

@@ -6,7 +6,7 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row, Table, TableState, Wrap};
 
-use super::state::{Approval, Focus, State};
+use super::state::{Approval, Focus, State, Status};
 use crate::cli::printable::printable;
 use crate::proxy::counted;
 
@@ -102,11 +102,18 @@ fn draw_servers(state: &State, frame: &mut Frame<'_>, area: Rect) {
         Constraint::Fill(1),
     ];
     let names = ["server", "state", "tools", "open", "sessions", "reason"];
-    let is_focused = state.focus == Focus::Servers;
+    let block = block(" servers ".to_owned(), state.focus == Focus::Servers);
+    let is_unused = |status: &Status| state.servers.is_empty() && status.sessions.is_empty();
+    if state.status.as_ref().is_some_and(is_unused) {
+        let text = "no session is open: the servers of a session are shown here; `mcpzip list` shows the configured ones";
+        let text = Paragraph::new(text).wrap(Wrap { trim: true });
+        frame.render_widget(text.block(block), area);
+        return;
+    }
     let table = Table::new(rows, widths)
         .header(Row::new(names).style(Modifier::DIM))
         .row_highlight_style(Style::from(Modifier::REVERSED))
-        .block(block(" servers ".to_owned(), is_focused));
+        .block(block);
     let chosen = state.server().map(|server| &server.server);
     let at = state
         .servers

@@ -3,6 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+/// The changes that an undo does not revert.
+pub(crate) const NO_RUNS: &str =
+    "changes by `add` without `--force`, `remove`, `enable` and `disable` are no runs";
+
 /// Files that were not changed, or not restored.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum JournalError {
@@ -33,7 +37,7 @@ pub(crate) enum JournalError {
         id: String,
     },
     /// There is no run left to undo.
-    #[error("there is nothing to undo")]
+    #[error("there is nothing to undo; {}", NO_RUNS)]
     Nothing,
     /// A file cannot be put back now; nothing was changed.
     #[error(
@@ -49,7 +53,7 @@ pub(crate) enum JournalError {
     },
     /// A file cannot be written, and others have been.
     #[error(
-        "{source}. The run {id} is undone in part. Put back: {}. Not put back: {}. When that file can be written, `mcpzip undo {id}` continues",
+        "{reason}. The run {id} is undone in part. Put back: {}. Not put back: {}. When that file can be written, `mcpzip undo {id}` continues",
         listed(done),
         listed(rest)
     )]
@@ -61,17 +65,17 @@ pub(crate) enum JournalError {
         /// The others, the one with the error first.
         rest: Vec<PathBuf>,
         /// The error of the file.
-        source: Box<JournalError>,
+        reason: Box<JournalError>,
     },
     /// All files are written, and the record is not.
     #[error(
-        "{source}. All files of the run {id} are put back, but its record still says otherwise: when that file can be written, `mcpzip undo {id}` corrects it"
+        "{reason}. All files of the run {id} are put back, but its record still says otherwise: when that file can be written, `mcpzip undo {id}` corrects it"
     )]
     Unrecorded {
         /// The run.
         id: String,
         /// The error of the record.
-        source: Box<JournalError>,
+        reason: Box<JournalError>,
     },
     /// The files of a run are damaged; nothing was changed.
     #[error(

@@ -18,8 +18,8 @@ use serde::Serialize;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
-pub(crate) use self::error::JournalError;
 use self::error::disk;
+pub(crate) use self::error::{JournalError, NO_RUNS};
 pub(crate) use self::record::RunState;
 use self::record::{FileRecord, Record, Runs, entries_of, text_of, write};
 use self::reversal::Reversal;
@@ -76,6 +76,20 @@ pub(crate) struct Summary {
     /// The effect of an undo on each of the files, in a preview.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub effects: Vec<Effect>,
+    /// The servers that clients will no longer reach after an undo, in a preview.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub cut_off: Vec<CutOff>,
+}
+
+/// Servers that a later run has moved out of a client, from which an undo takes mcpzip's entry.
+#[derive(Debug, Serialize)]
+pub(crate) struct CutOff {
+    /// The name of the client.
+    pub client: String,
+    /// Their names in the client.
+    pub servers: Vec<String>,
+    /// The later run.
+    pub run: String,
 }
 
 impl Journal {
@@ -281,6 +295,7 @@ impl Journal {
                     backups: self.backups(&id),
                     problem: Some(error.to_string()),
                     effects: Vec::new(),
+                    cut_off: Vec::new(),
                     id,
                 };
             }
@@ -302,6 +317,7 @@ impl Journal {
             files: record.files.into_iter().map(|file| file.path).collect(),
             problem,
             effects: Vec::new(),
+            cut_off: Vec::new(),
         }
     }
 
@@ -317,7 +333,34 @@ impl Journal {
         // As the run has changed them: ours first.
         let outcomes = reversal.outcomes.into_iter().rev();
         (summary.files, summary.effects) = outcomes.map(|(path, _, it)| (path, it)).unzip();
+        summary.cut_off = self.cut_off(&summary)?;
         Ok(summary)
+    }
+
+    /// The servers that later runs have moved out of files from which an undo of the run in `preview` removes values: mcpzip's entry is
+    /// the one that a run adds to a client. A later run that has added another is not meant.
+    fn cut_off(&self, preview: &Summary) -> Result<Vec<CutOff>, JournalError> {
+        let both = preview.files.iter().zip(&preview.effects);
+        let losing: Vec<&PathBuf> = both
+            .filter(|(_, effect)| !effect.removed.is_empty())
+            .map(|(path, _)| path)
+            .collect();
+        let mut found = Vec::new();
+        for run in self.runs.ids()?.into_iter().filter(|run| *run > preview.id) {
+            let record = self.runs.load(&run).ok();
+            let record = record.filter(|record| record.state != RunState::Undone);
+            let files = record.map(|record| record.files).unwrap_or_default();
+            found.extend(files.into_iter().filter_map(|file| {
+                let has_own = file.steps.iter().any(|step| step.before.is_none());
+                let is_meant = losing.contains(&&file.path) && !file.moved.is_empty() && !has_own;
+                Some(CutOff {
+                    client: file.client.filter(|_| is_meant)?,
+                    servers: file.moved.into_iter().map(|[there, _]| there).collect(),
+                    run: run.clone(),
+                })
+            }));
+        }
+        Ok(found)
     }
 
     fn meant(&self, id: Option<&str>) -> Result<String, JournalError> {
@@ -385,7 +428,7 @@ impl Journal {
                     JournalError::Partly {
                         done: paths().take(number).collect(),
                         rest: paths().skip(number).collect(),
-                        source: Box::new(error),
+                        reason: Box::new(error),
                         id,
                     }
                 }
@@ -397,7 +440,7 @@ impl Journal {
         let saved = self.runs.save(&id, &record);
         saved.map_err(|error| JournalError::Unrecorded {
             id: id.clone(),
-            source: Box::new(error),
+            reason: Box::new(error),
         })?;
         let outcomes = reversal.outcomes.into_iter();
         Ok(Undone {

@@ -1,6 +1,6 @@
 //! The one entry alone.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::case::{CLIENTS, Machine, new_file, user_file};
 use crate::support::terminal::Terminal;
@@ -329,6 +329,45 @@ fn disconnect_says_how_moved_servers_come_back() {
     let _ = machine.run(&["connect", "cursor"]).code(0);
     let told = machine.run(&["disconnect", "cursor"]).code(0);
     assert!(!told.stderr.contains("mcpzip undo"), "{told}");
+}
+
+#[cfg(unix)]
+#[test]
+fn connect_and_disconnect_ask_nothing_on_request() {
+    let machine = Machine::new();
+    machine.put(user_file("codex"), "");
+    let line = ["connect", "codex", "--yes"];
+    if let Some(terminal) = Terminal::run(&machine.setup().command(&line)) {
+        let screen = terminal.shows("[exit 0]");
+        assert!(!screen.contains("[y/N]"), "{screen}");
+    }
+    let _ = machine.run(&["connect", "cursor", "--yes"]).code(0);
+    let _ = machine.run(&["disconnect", "cursor", "--yes"]).code(0);
+}
+
+#[cfg(unix)]
+#[test]
+fn undo_of_an_older_run_names_the_servers_that_its_client_then_loses() {
+    let machine = Machine::new();
+    let own = r#"{"mcpServers": {"alpha": {"command": "x"}, "beta": {"command": "y"}}}"#;
+    machine.put(user_file("cursor"), own);
+    let [first, later] = ["alpha", "beta"].map(|name| {
+        let report = machine.migrate(&["--client", "cursor", "--only", name]);
+        report["undo"].as_str().unwrap().to_owned()
+    });
+    let preview = machine.run(&["undo", &first, "--dry-run"]).code(0).json();
+    let expected = json!([{ "client": "cursor", "servers": ["beta"], "run": later }]);
+    assert_eq!(preview["cut_off"], expected, "{preview}");
+    let latest = machine.run(&["undo", "--dry-run"]).code(0).json();
+    assert_eq!(latest["cut_off"], Value::Null, "{latest}");
+    let Some(terminal) = Terminal::run(&machine.setup().command(&["undo", &first])) else {
+        return;
+    };
+    let screen = terminal.shows("[y/N]");
+    assert!(
+        screen.contains("Cursor will no longer reach what a later run moved: beta"),
+        "{screen}"
+    );
 }
 
 #[cfg(unix)]

@@ -158,6 +158,14 @@ fn a_file_that_cannot_be_written_takes_all_back() {
     ] {
         assert!(failed.stderr.contains(told), "{told}: {failed}");
     }
+    let failed = machine.run(&["init", "--yes", "--no-test"]).code(1);
+    let told = failed
+        .stderr
+        .contains("`mcpzip init --client claude-code --client ");
+    assert!(
+        told && !failed.stderr.contains("--client lm-studio"),
+        "{failed}"
+    );
     assert_eq!(machine.everything(), before);
     assert_eq!(
         machine.run(&["undo", "--list"]).code(0).json(),

@@ -51,6 +51,9 @@ fn an_entry_of_mcpzip_in_the_plain_file_of_opencode_stays_the_one() {
     assert_eq!(verdict(&report, "gh").0, "moves", "{report:#}");
     assert!(machine.read(user_file("opencode")).contains("mcpzip"));
     assert!(!machine.read(JSONC).contains("mcpzip"));
+    let again = machine.run(&["connect", "opencode"]).code(0).json();
+    let file = machine.home(user_file("opencode"));
+    assert_eq!(again["file"], file.display().to_string(), "{again}");
 }
 
 #[test]

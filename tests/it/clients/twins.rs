@@ -193,6 +193,21 @@ fn literal_secrets_move_to_a_file_of_their_own_and_servers_get_them_from_there()
 }
 
 #[test]
+fn a_token_moves_under_any_name_and_what_may_be_a_secret_and_stays_is_named() {
+    let machine = Machine::new();
+    let env = json!({ "GH": LITERAL, "K": "word-with-1-digit" });
+    let list = json!({ "mcpServers": { "gh": { "command": "gh-mcp", "args": ["--k", OTHER], "env": env } } });
+    machine.put(user_file("cursor"), &list.to_string());
+    let report = machine.migrate(&["--extract-secrets"]);
+    let gh = &machine.servers()["gh"];
+    assert_eq!(gh["env"]["GH"], "${GH}", "{gh}");
+    assert!(!gh.to_string().contains(OTHER), "{gh}");
+    let told = report["warnings"].to_string();
+    let staying = "these may be secrets and stay in the file: mcpServers.gh.env.K;";
+    assert!(told.contains(staying), "{told}");
+}
+
+#[test]
 fn undo_keeps_the_secrets_of_a_server_that_it_keeps() {
     let machine = machine(LITERAL, LITERAL);
     machine.migrate(&["--extract-secrets"]);

@@ -222,6 +222,8 @@ fn an_undo_that_stops_says_what_it_has_done_and_what_comes_next() {
         for part in said.iter().chain([&next]) {
             assert!(failed.stderr.contains(part), "{part}: {failed}");
         }
+        let reason = failed.stderr.matches("cannot be read or written");
+        assert!(reason.count() <= 1, "{failed}");
         fs::remove_file(&path).unwrap();
         fs::rename(&far, &path).unwrap();
         undo(&machine);

@@ -104,6 +104,21 @@ fn a_call_is_allowed_by_key_only_after_its_question_was_shown() {
 }
 
 #[test]
+fn a_daemon_without_a_session_is_explained_and_a_signal_restores_the_terminal() {
+    let setup = Shared::new(Setup::new().server("notes", Server::new().tool("x", [echo()])));
+    setup.connect().finish();
+    let Some(terminal) = Terminal::run(&setup.command(&["top"])) else {
+        return;
+    };
+    terminal.shows("no session is open");
+    terminal.signals("mcpzip", "TERM");
+    let screen = terminal.shows("[exit 130]");
+    assert!(!screen.contains("no session is open"), "{screen}");
+    terminal.types("echoed");
+    terminal.shows("echoed");
+}
+
+#[test]
 fn top_says_that_it_needs_a_terminal_and_that_no_daemon_runs() {
     let setup = shared();
     let piped = setup.run(&["top"]).code(1).stderr;
