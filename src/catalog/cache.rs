@@ -1,6 +1,6 @@
 //! The catalog's disk form: one file per server and configuration, replaced whole.
 //!
-//! A file is a line that names the format, a JSON header with the known properties of each tool, prompt, resource and
+//! A file is a line that names the format, a header in bytes (`postcard`) with the known properties of each tool, prompt, resource and
 //! template, and then the definitions, one after another, in the server's own bytes. The file name contains the hash
 //! of the server's configuration entry, so an edited entry never gets the tools of its former version. Writers need
 //! no lock: each writes a file of its own and renames it, so the last one is complete.
@@ -19,7 +19,7 @@ use crate::tool::{ServerName, ToolHash};
 pub(crate) const DIRECTORY: &str = "catalog";
 
 /// Changes with every change of the format; files of other formats are left alone.
-pub(crate) const FORMAT: &str = "v3";
+pub(crate) const FORMAT: &str = "v4";
 
 /// The largest header that is read, in bytes. A larger one means a damaged file.
 const LARGEST_HEADER: u64 = 256 * 1024 * 1024;
@@ -166,12 +166,13 @@ impl Cache {
 
 /// Writes the file. If it already has this content, only its time is updated.
 fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::Result<Body> {
+    let header = header.write()?;
     if let Ok(Known {
         header: known,
         start,
         file,
     }) = Known::read(path)
-        && serde_json::from_str::<Header<'_>>(&known).is_ok_and(|known| known == *header)
+        && known == header
         && holds(path, start, body)
     {
         // The file's time is the time of listing. Without the update it only looks older than it is.
@@ -185,7 +186,6 @@ fn write(path: &Path, header: &Header<'_>, body: &[u8], now: SystemTime) -> io::
             path: path.to_owned(),
         });
     }
-    let header = serde_json::to_vec(header).map_err(io::Error::other)?;
     let first_line = format!(
         "mcpzip-catalog {FORMAT} {} {}\n",
         header.len(),
@@ -213,7 +213,7 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
         start,
         file,
     } = Known::read(path)?;
-    let header: Header<'_> = serde_json::from_str(&header).map_err(io::Error::other)?;
+    let header = Header::read(&header)?;
     let metadata = file.metadata()?;
     if header.server != server.as_str() {
         return Err(damaged("it belongs to another server"));
@@ -230,9 +230,9 @@ fn read(path: &Path, server: &ServerName) -> io::Result<ServerTools> {
     read.ok_or_else(|| damaged("a name or the capabilities are unusable"))
 }
 
-/// The beginning of a file: the text of its header, and the offset of the definitions.
+/// The beginning of a file: the bytes of its header, and the offset of the definitions.
 struct Known {
-    header: String,
+    header: Vec<u8>,
     start: u64,
     file: File,
 }
@@ -269,7 +269,6 @@ impl Known {
         {
             return Err(damaged("its header is damaged"));
         }
-        let header = String::from_utf8(header).map_err(io::Error::other)?;
         Ok(Self {
             header,
             start: end as u64 + 1 + header_length,

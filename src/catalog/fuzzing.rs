@@ -3,13 +3,16 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::SystemTime;
 
 use bytes::Bytes;
 
+use super::header::Header;
+use super::server_tools::Body;
 use super::{Cache, Catalog, Key, Listed, Resolution, Snapshot};
 use crate::tool::{Definition, QualifiedName, ServerName, ToolName};
 
-/// A list file. With an even first byte the rest is the file's content, which loads or is set aside. Otherwise each
+/// A list file. With an even first byte the rest is a header, and the file's content, which loads or is set aside. Otherwise each
 /// line is an entry that a server listed, and the stored list must come back; then one byte of the file is changed,
 /// which must be detected.
 pub(crate) fn cache(data: &[u8]) {
@@ -45,6 +48,11 @@ fn check_cache(directory: &Path, first: u8, rest: &[u8]) {
     let path = cache.fuzzing_path(&key);
     std::fs::create_dir_all(path.parent().expect("it is in a directory")).expect("there is room");
     if first.is_multiple_of(2) {
+        if let Ok(header) = Header::read(rest) {
+            let body = Body::Memory(Bytes::new());
+            let _ = header.to_tools(key.server.clone(), body, SystemTime::now());
+            let _ = header.body_length();
+        }
         std::fs::write(&path, rest).expect("there is room");
         if let Some(tools) = cache.load(&key) {
             // Each definition is there, or known to be damaged.

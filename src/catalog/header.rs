@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
+use std::io;
 use std::num::TryFromIntError;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -11,12 +12,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::entries::{Entries, Entry, Kind};
-use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry};
+use super::server_tools::{Body, InvalidEntry, Listed, ServerTools, ToolEntry, order};
 use crate::mcp::{Object, Revision, ServerCapabilities};
 use crate::tool::{Definition, DefinitionError, Effect, Hints, ServerName, ToolHash, ToolName};
 
 /// The header. The definitions follow in the order of the lists: tools, prompts, resources, templates.
-#[derive(Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Header<'a> {
     pub(super) server: String,
     software: Option<String>,
@@ -27,18 +28,19 @@ pub(super) struct Header<'a> {
     fresh_for_ms: Option<u64>,
     #[serde(borrow)]
     tools: Vec<HeaderTool<'a>>,
+    /// The positions of the tools in the order of their names.
+    by_name: Vec<u32>,
     prompts: Vec<HeaderEntry<'a>>,
     resources: Vec<HeaderEntry<'a>>,
     templates: Vec<HeaderEntry<'a>>,
     interfaces: BTreeSet<String>,
-    /// The folders of its skills. Lists of older versions have none.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    /// The folders of its skills.
     skills: BTreeSet<String>,
     flaws: Vec<(Kind, usize, String)>,
 }
 
 /// One tool. Its texts are borrowed from the file, because a start waits for thousands of them.
-#[derive(Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Serialize, Deserialize)]
 struct HeaderTool<'a> {
     #[serde(borrow)]
     name: Cow<'a, str>,
@@ -46,22 +48,14 @@ struct HeaderTool<'a> {
     length: u32,
     /// `readOnlyHint`, `destructiveHint`, `idempotentHint`.
     hints: (Option<bool>, Option<bool>, Option<bool>),
-    /// The guessed effect of a tool without hints. Lists of older versions have none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The guessed effect of a tool without hints.
     guess: Option<Effect>,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_app_only: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     needs_task: bool,
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_skill: bool,
-    #[serde(skip)]
-    interfaces: Vec<String>,
-    #[serde(skip)]
-    skill: Option<String>,
 }
 
-#[derive(Debug, Serialize, Deserialize, PartialEq)]
+#[derive(Debug, Serialize, Deserialize)]
 struct HeaderEntry<'a> {
     #[serde(borrow)]
     key: Cow<'a, str>,
@@ -69,25 +63,36 @@ struct HeaderEntry<'a> {
     length: u32,
 }
 
-impl Header<'_> {
+impl<'a> Header<'a> {
+    /// Reads what [`Header::write`] wrote.
+    pub(super) fn read(bytes: &'a [u8]) -> io::Result<Self> {
+        postcard::from_bytes(bytes).map_err(io::Error::other)
+    }
+
+    /// The header as bytes: ten thousand tools are read from them in a fifth of the time that JSON takes.
+    pub(super) fn write(&self) -> io::Result<Vec<u8>> {
+        postcard::to_extend(self, Vec::new()).map_err(io::Error::other)
+    }
+
     /// Sorts out the usable entries and joins their definitions.
     pub(super) fn of(server: &ServerName, listed: &Listed) -> (Self, Vec<u8>) {
         let mut body = Vec::new();
         let mut flaws = Vec::new();
-        let mut tools = usable(
+        let found = usable(
             Kind::Tool,
             &listed.tools,
             &mut body,
             &mut flaws,
             HeaderTool::of,
-            |tool| &tool.name,
+            |(tool, ..)| &tool.name,
         );
-        let interfaces = tools
-            .iter_mut()
-            .flat_map(|tool: &mut HeaderTool<'_>| std::mem::take(&mut tool.interfaces))
-            .collect();
-        let skills = tools.iter_mut().filter_map(|tool| tool.skill.take());
-        let skills = skills.collect();
+        let (mut interfaces, mut skills) = (BTreeSet::new(), BTreeSet::new());
+        let tools = found.into_iter().map(|(tool, shown, skill)| {
+            interfaces.extend(shown);
+            skills.extend(skill);
+            tool
+        });
+        let tools: Vec<HeaderTool<'_>> = tools.collect();
         let mut others = |kind: Kind, entries: &[Bytes]| {
             usable(
                 kind,
@@ -110,6 +115,7 @@ impl Header<'_> {
             fresh_for_ms: listed
                 .fresh_for
                 .map(|fresh| u64::try_from(fresh.as_millis()).unwrap_or(u64::MAX)),
+            by_name: order(tools.len(), |at| &tools[at].name),
             tools,
             prompts,
             resources,
@@ -176,7 +182,7 @@ impl Header<'_> {
         });
         Some(ServerTools {
             name,
-            by_name: ServerTools::order_by_name(&entries),
+            by_name: self.order_of(&entries),
             entries,
             prompts,
             resources,
@@ -194,6 +200,18 @@ impl Header<'_> {
             source: None,
             whole: None,
         })
+    }
+
+    /// The positions of `entries`, which are the tools, by name: as they were written if that is their order, because sorting takes longer.
+    fn order_of(&self, entries: &[ToolEntry]) -> Vec<u32> {
+        let (order, name) = (&self.by_name, |at: u32| &entries[at as usize].name);
+        let is_whole = order.len() == entries.len()
+            && order.iter().all(|at| (*at as usize) < entries.len())
+            && order.is_sorted_by(|a, b| name(*a) < name(*b));
+        match is_whole {
+            true => order.clone(),
+            false => ServerTools::order_by_name(entries),
+        }
     }
 
     /// The length of the definitions that follow, in bytes.
@@ -257,11 +275,12 @@ enum EntryFault {
 }
 
 impl HeaderTool<'_> {
-    fn of(json: &[u8]) -> Result<Self, EntryFault> {
+    /// The tool, the URIs of its interfaces, and the folder of the skill that it stands for.
+    fn of(json: &[u8]) -> Result<(Self, Vec<String>, Option<String>), EntryFault> {
         let raw: &RawValue = serde_json::from_slice(json)?;
         let definition = Definition::parse(raw)?;
         let hints = definition.hints;
-        Ok(Self {
+        let tool = Self {
             name: definition.name.as_str().to_owned().into(),
             hash: ToolHash::of(json),
             length: json.len().try_into()?,
@@ -273,9 +292,8 @@ impl HeaderTool<'_> {
             is_app_only: definition.is_app_only,
             needs_task: definition.needs_task,
             is_skill: definition.is_skill,
-            interfaces: definition.interfaces,
-            skill: definition.skill,
-        })
+        };
+        Ok((tool, definition.interfaces, definition.skill))
     }
 }
 
@@ -290,5 +308,82 @@ impl HeaderEntry<'_> {
             hash: ToolHash::of(json),
             length: json.len().try_into()?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::catalog::Kind;
+
+    fn server() -> ServerName {
+        ServerName::new("a").unwrap()
+    }
+
+    fn list(names: &[&str], key: &str) -> Vec<Bytes> {
+        let entries = names.iter();
+        let entries = entries.map(|name| serde_json::json!({ key: name }).to_string().into());
+        entries.collect()
+    }
+
+    fn converted(header: &Header<'_>) -> Option<ServerTools> {
+        header.to_tools(server(), Body::Memory(Bytes::new()), SystemTime::now())
+    }
+
+    #[test]
+    fn an_order_that_is_not_that_of_the_names_is_not_used() {
+        let listed = Listed {
+            tools: list(&["c", "a", "b"], "name"),
+            ..Listed::default()
+        };
+        let (mut header, _) = Header::of(&server(), &listed);
+        assert_eq!(header.by_name, [1, 2, 0]);
+        for odd in [
+            &[][..],
+            &[0],
+            &[1, 2],
+            &[0, 1, 2],
+            &[1, 1, 0],
+            &[1, 2, 3],
+            &[1, 2, 0, 0],
+        ] {
+            header.by_name = odd.to_vec();
+            let tools = converted(&header).unwrap();
+            assert_eq!(tools.by_name().collect::<Vec<_>>(), [1, 2, 0], "{odd:?}");
+            assert_eq!(tools.position(&ToolName::new("b").unwrap()), Some(2));
+        }
+    }
+
+    /// The hash before a header proves that it is as it was written, but not who wrote it.
+    #[test]
+    fn an_odd_header_is_read_or_refused_but_stops_nothing() {
+        let listed = Listed {
+            tools: list(&["t", "ü"], "name"),
+            resources: list(&["a:b", ""], "uri"),
+            instructions: Some("use it".to_owned()),
+            ..Listed::default()
+        };
+        let (header, _) = Header::of(&server(), &listed);
+        assert_eq!(header.flaws[0].0, Kind::Resource);
+        let whole = header.write().unwrap();
+        let tools = converted(&Header::read(&whole).unwrap()).unwrap();
+        assert_eq!(tools.entries().len(), 2);
+        let (mut refused, mut used) = (0, 0);
+        let mut check = |bytes: &[u8]| match Header::read(bytes) {
+            Err(_) => refused += 1,
+            Ok(header) => {
+                let _ = (header.body_length(), converted(&header));
+                used += 1;
+            }
+        };
+        for at in 0..whole.len() {
+            for byte in 0..=u8::MAX {
+                let mut odd = whole.clone();
+                odd[at] = byte;
+                check(&odd);
+            }
+            check(&whole[..at]);
+        }
+        assert!(refused > whole.len() && used > whole.len());
     }
 }

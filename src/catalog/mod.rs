@@ -71,14 +71,24 @@ pub struct Snapshot {
 /// Decides which tools are withheld or adapted, and of which servers everything else is withheld.
 #[derive(Clone)]
 pub struct Rules {
-    tools: Arc<Judge>,
     servers: Arc<ServerJudge>,
-    entries: Arc<EntryJudge>,
     hidden: Option<Arc<Judge>>,
     overrides: Arc<BTreeMap<ServerName, Arc<Overrides>>>,
 }
 
-type ServerJudge = dyn Fn(&ServerName) -> Hold + Send + Sync;
+type ServerJudge = dyn Fn(&ServerName) -> ServerRules + Send + Sync;
+
+/// The parts of one server that are withheld.
+pub(crate) struct ServerRules {
+    /// The parts other than tools, as a whole.
+    pub hold: Hold,
+    /// Whether a tool is withheld.
+    pub tools: Box<dyn Fn(&ToolEntry) -> bool>,
+    /// Whether a prompt, resource or template is withheld.
+    pub entries: Box<EntryJudge>,
+}
+
+type EntryJudge = dyn Fn(Kind, &Entry) -> bool;
 
 /// The parts of a server, other than tools, that are withheld.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -88,8 +98,6 @@ pub struct Hold {
     /// The server's instructions.
     pub instructions: bool,
 }
-
-type EntryJudge = dyn Fn(&ServerName, Kind, &Entry) -> bool + Send + Sync;
 
 type Judge = dyn Fn(&ServerName, &ToolEntry) -> bool + Send + Sync;
 
@@ -151,29 +159,14 @@ impl Catalog {
 }
 
 impl Rules {
-    /// Creates rules that withhold the tools for which `is_withheld` is true, and of each server what `hold` says.
+    /// Creates rules that withhold of each server what `judge` says, which is asked once for all of its tools.
     #[must_use]
-    pub fn new(
-        is_withheld: impl Fn(&ServerName, &ToolEntry) -> bool + Send + Sync + 'static,
-        hold: impl Fn(&ServerName) -> Hold + Send + Sync + 'static,
-    ) -> Self {
+    pub(crate) fn new(judge: impl Fn(&ServerName) -> ServerRules + Send + Sync + 'static) -> Self {
         Self {
-            tools: Arc::new(is_withheld),
-            servers: Arc::new(hold),
-            entries: Arc::new(|_, _, _| false),
+            servers: Arc::new(judge),
             hidden: None,
             overrides: Arc::default(),
         }
-    }
-
-    /// The rules, which also withhold the prompts, resources and templates for which `is_withheld` is true.
-    #[must_use]
-    pub(crate) fn withholding(
-        self,
-        is_withheld: impl Fn(&ServerName, Kind, &Entry) -> bool + Send + Sync + 'static,
-    ) -> Self {
-        let entries = Arc::new(is_withheld);
-        Self { entries, ..self }
     }
 
     /// The rules, under which the tools for which `is_hidden` is true do not exist.
@@ -240,21 +233,18 @@ impl Snapshot {
         let (mut withheld, mut holds) = (BTreeMap::new(), BTreeMap::new());
         let mut for_apps = BTreeMap::new();
         let mut reduced = BTreeMap::new();
-        for server in rules.iter().flat_map(|_| servers.values()) {
+        let judged = servers.values().filter_map(|server| {
+            let rules = rules.as_ref()?;
+            Some((server, (rules.servers)(server.name())))
+        });
+        for (server, judged) in judged {
             let is_withheld = |entry: &ToolEntry| {
-                let rules = rules.as_ref();
-                entry.override_fault().is_some()
-                    || rules.is_some_and(|rules| (rules.tools)(server.name(), entry.as_listed()))
+                entry.override_fault().is_some() || (judged.tools)(entry.as_listed())
             };
-            let hold = rules.as_ref().map(|rules| (rules.servers)(server.name()));
-            if let Some(hold) = hold.filter(|hold| *hold != Hold::default()) {
-                holds.insert(server.name().clone(), hold);
+            if judged.hold != Hold::default() {
+                holds.insert(server.name().clone(), judged.hold);
             }
-            let is_held = |kind: Kind, entry: &Entry| {
-                let rules = rules.as_ref();
-                rules.is_some_and(|rules| (rules.entries)(server.name(), kind, entry))
-            };
-            if let Some(rest) = server.without_entries(is_held) {
+            if let Some(rest) = server.without_entries(&judged.entries) {
                 reduced.insert(server.name().clone(), Arc::new(rest));
             }
             let (mut found, mut of_apps) = (BTreeSet::new(), BTreeSet::new());

@@ -367,11 +367,16 @@ impl ServerTools {
 
     /// The positions of `entries` in the order of their names.
     pub(super) fn order_by_name(entries: &[ToolEntry]) -> Vec<u32> {
-        let mut order: Vec<u32> =
-            (0..u32::try_from(entries.len()).expect("a list fits into memory")).collect();
-        order.sort_by(|a, b| entries[*a as usize].name.cmp(&entries[*b as usize].name));
-        order
+        order(entries.len(), |at| entries[at].name.as_str())
     }
+}
+
+/// The positions of `count` entries in the order of their names.
+pub(super) fn order<'n>(count: usize, name: impl Fn(usize) -> &'n str) -> Vec<u32> {
+    let count = u32::try_from(count).expect("a list fits into memory");
+    let mut order: Vec<u32> = (0..count).collect();
+    order.sort_by(|a, b| name(*a as usize).cmp(name(*b as usize)));
+    order
 }
 
 impl ToolEntry {

@@ -269,12 +269,18 @@ impl ToolHash {
 
 impl Serialize for ToolHash {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        match serializer.is_human_readable() {
+            true => serializer.collect_str(self),
+            false => self.0.serialize(serializer),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for ToolHash {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        if !deserializer.is_human_readable() {
+            return Deserialize::deserialize(deserializer).map(Self);
+        }
         let text = <&str>::deserialize(deserializer)?;
         Self::from_hex(text).ok_or_else(|| D::Error::custom("a hash is 32 hexadecimal digits"))
     }

@@ -240,7 +240,7 @@ fn what_others_may_read_is_closed_when_asked_for() {
 fn a_damaged_list_is_set_aside_and_fetched_anew() {
     let setup = healthy();
     let _ = doctor(&setup, &[]).code(0);
-    let lists = setup.cache_path().join("catalog/v3");
+    let lists = setup.cache_path().join("catalog/v4");
     let list = || {
         let files = std::fs::read_dir(&lists)
             .unwrap()

@@ -10,7 +10,7 @@ use super::store::Store;
 use crate::config::Trust;
 
 /// The pins of one server in memory.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) pending: Pending,
     /// The tools that may be used, with the hashes of their definitions. Not read under `Trust::Report`.

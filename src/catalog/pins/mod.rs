@@ -2,7 +2,7 @@
 //!
 //! Pins belong to the server's name, so an edit of its entry keeps them. A new name starts with the pins of the
 //! other servers that run the same program; if there are none, its own first list is pinned. `record.rs` is a
-//! record, `store.rs` has those of a server, `files.rs` and `home.rs` their place, `lists.rs` which servers had one, `known.rs` what a process knows of them; `comparing.rs` and `change.rs` compare, and `deciding.rs` keeps a
+//! record, `store.rs` has those of a server, `files.rs` and `home.rs` their place, `lists.rs` which servers had one, `known.rs` what a process knows of them; `held.rs` judges by that; `comparing.rs` and `change.rs` compare, and `deciding.rs` keeps a
 //! person's decisions. A record that is damaged or gone holds everything of its server (`fault.rs`) until a person has one made in its place
 //! (`renewing.rs`), under which everything waits.
 //!
@@ -14,6 +14,7 @@ mod comparing;
 mod deciding;
 mod fault;
 mod files;
+mod held;
 mod home;
 mod known;
 mod lists;
@@ -26,22 +27,24 @@ mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock};
 
+use self::change::Listed;
 pub(crate) use self::change::{Change, ChangeKind, Pending};
-use self::change::{Listed, label};
 use self::comparing::{compare, rejected_elsewhere, waiting};
 use self::deciding::{approve_start, decide};
 use self::fault::Fault;
+use self::held::Held;
 pub(crate) use self::home::PinHome;
 use self::home::Seen;
 use self::known::Known;
 use self::record::{Record, Rejections};
 use self::renewing::renew;
-use super::{Entry, Key, Kind, ServerTools, ToolEntry};
+use super::{Key, ServerTools, ToolEntry};
 use crate::config::Trust;
 use crate::tool::ServerName;
 
@@ -55,7 +58,7 @@ const NO_DIRECTORY: &str = "there is no directory in which pins could be kept";
 pub(crate) struct Pins {
     /// `None` if nothing is kept. Then every tool that needs an approval is held.
     home: Option<PinHome>,
-    known: RwLock<BTreeMap<ServerName, Known>>,
+    known: RwLock<BTreeMap<ServerName, Arc<Known>>>,
     /// The servers whose tools must be approved, or unchanged.
     required: RwLock<BTreeMap<ServerName, Trust>>,
     /// The last write at the last read.
@@ -85,49 +88,29 @@ impl Pins {
         *self.required.write() = servers;
     }
 
-    /// Whether a tool must not be used as things stand.
+    /// The pins of a server as they stand.
+    #[must_use]
+    pub(crate) fn held(&self, server: &ServerName) -> Held {
+        let trust = self.trust(server);
+        Held::new(self.known.read().get(server).cloned(), trust)
+    }
+
+    /// Whether a tool must not be used as things stand; see [`Pins::held`] for many of them.
     #[must_use]
     pub(crate) fn is_held(&self, server: &ServerName, tool: &ToolEntry) -> bool {
-        let (name, known) = (tool.name.as_str(), self.known.read());
-        let known = known.get(server);
-        if Known::trust(known, self.trust(server)).is_report() {
-            let is_rejected = |known: &Known| {
-                let rejected = known.rejected.as_ref();
-                rejected.is_none_or(|rejected| rejected.contains(name))
-            };
-            return known.is_some_and(is_rejected);
-        }
-        let free = known.and_then(|known| known.free.get(name));
-        free != Some(&tool.hash.to_string())
+        self.held(server).tool(tool)
     }
 
-    /// Whether a prompt, resource or template must not be used as things stand.
-    #[must_use]
-    pub(crate) fn is_entry_held(&self, server: &ServerName, kind: Kind, entry: &Entry) -> bool {
-        let (label, known) = (label(kind, &entry.key), self.known.read());
-        let known = known.get(server);
-        if Known::trust(known, self.trust(server)).is_report() {
-            let is_rejected = |known: &Known| {
-                let rejected = known.rejected_entries.as_ref();
-                rejected.is_none_or(|rejected| rejected.contains(&label))
-            };
-            return known.is_some_and(is_rejected);
-        }
-        let free = known.and_then(|known| known.free_entries.get(&label));
-        free != Some(&entry.hash.to_string())
-    }
-
-    /// Whether only approved, or unchanged, definitions of a server may be used: by its entry, a quarantine that outlives another, or a lost record.
+    /// As [`Held::is_pinned`], as things stand.
     #[must_use]
     pub(crate) fn is_pinned(&self, server: &ServerName) -> bool {
-        !Known::trust(self.known.read().get(server), self.trust(server)).is_report()
+        self.held(server).is_pinned()
     }
 
-    /// Whether no more of a server than approved tools may reach a client, as it was not approved as a whole.
+    /// As [`Held::is_quarantined`], as things stand.
     #[must_use]
     pub(crate) fn is_quarantined(&self, server: &ServerName) -> bool {
-        let trust = self.trust(server);
-        Known::is_held_whole(self.known.read().get(server), trust)
+        self.held(server).is_quarantined()
     }
 
     /// As [`Pins::is_quarantined`], for lines of a log: it never waits, as the pins are being changed when some are written.
@@ -138,7 +121,7 @@ impl Pins {
         };
         let trust = required.get(server).copied().unwrap_or_default();
         let known = self.known.try_read();
-        known.is_none_or(|known| Known::is_held_whole(known.get(server), trust))
+        known.is_none_or(|known| Known::is_held_whole(known.get(server).map(Arc::as_ref), trust))
     }
 
     /// Whether a server must not be started, as no person has approved its entry.
@@ -162,15 +145,6 @@ impl Pins {
         Ok(())
     }
 
-    /// Whether a server's instructions must not be shown.
-    #[must_use]
-    pub(crate) fn holds_instructions(&self, server: &ServerName) -> bool {
-        let known = self.known.read();
-        let known = known.get(server);
-        !Known::trust(known, self.trust(server)).is_report()
-            && !known.is_some_and(|known| known.has_free_instructions)
-    }
-
     /// Why a server's pins are not known, if they are not.
     #[must_use]
     pub(crate) fn fault(&self, server: &ServerName) -> Option<String> {
@@ -184,7 +158,8 @@ impl Pins {
     /// As [`Pins::fault`], if tools are held back because of it.
     #[must_use]
     pub(crate) fn holding_fault(&self, server: &ServerName) -> Option<String> {
-        let is_unknown = || self.known.read().get(server).is_some_and(Known::is_unknown);
+        let is_unknown = |known: &Arc<Known>| known.is_unknown();
+        let is_unknown = || self.known.read().get(server).is_some_and(is_unknown);
         let is_holding = !self.trust(server).is_report() || is_unknown();
         self.fault(server).filter(|_| is_holding)
     }
@@ -296,7 +271,7 @@ impl Pins {
         let trust = self.trust(server);
         // One lock only: a second reader of this thread would wait for a writer that waits for the first.
         let known = self.known.read();
-        let known = known.get(server);
+        let known = known.get(server).map(Arc::as_ref);
         Pending {
             is_quarantined: Known::is_held_whole(known, trust),
             is_lost: known.is_some_and(|known| known.is_lost),
@@ -352,7 +327,7 @@ impl Pins {
 
     fn learn(&self, key: &Key, known: Known) {
         let mut all = self.known.write();
-        all.insert(key.server.clone(), known);
+        all.insert(key.server.clone(), Arc::new(known));
         self.learned.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -363,7 +338,7 @@ impl Pins {
 
     /// Reads the pins of these servers again if a process has written some, or some could not be opened. Returns whether any of them is another now.
     pub(crate) fn load_again<'k>(&self, keys: impl Iterator<Item = &'k Key>) -> bool {
-        let is_passing = |known: &Known| known.fault.as_ref().is_some_and(Fault::is_passing);
+        let is_passing = |known: &Arc<Known>| known.fault.as_ref().is_some_and(Fault::is_passing);
         let is_to_repeat = || self.known.read().values().any(is_passing);
         let is_other = *self.seen.read() != self.home.as_ref().map(PinHome::seen);
         (is_other || is_to_repeat()) && self.load(keys)
@@ -394,7 +369,7 @@ impl Pins {
         for key in keys {
             let store = view.store(key);
             let trust = self.trust(&key.server);
-            let before = self.known.read().get(&key.server).map(Known::unread);
+            let before = self.known.read().get(&key.server).map(|it| it.unread());
             // Of a server whose changes are reported only, no more of its record is needed before it is listed.
             let record = match trust {
                 Trust::Unset | Trust::Report if !before.as_ref().is_some_and(Known::is_unknown) => {
@@ -428,7 +403,7 @@ impl Pins {
                 known.rejected_entries = before.rejected_entries;
                 known.fault = known.fault.or(before.fault);
             }
-            all.insert(key.server.clone(), known);
+            all.insert(key.server.clone(), Arc::new(known));
         }
         let required = self.required.read().clone();
         let trust = |server| required.get(server).copied().unwrap_or_default();
@@ -451,7 +426,7 @@ impl Pins {
         let mut known = self.known.write();
         let before = known.len();
         for key in keys {
-            let unknown = || Known::unknown(Fault::of(error));
+            let unknown = || Arc::new(Known::unknown(Fault::of(error)));
             known.entry(key.server.clone()).or_insert_with(unknown);
         }
         known.len() > before
@@ -500,7 +475,7 @@ impl Pins {
                 self.uncompared.lock().0.insert(key.server.clone());
                 let mut all = self.known.write();
                 // The known decisions are by the hashes of definitions, so a definition that is not known is held.
-                let known = all.entry(key.server.clone()).or_default();
+                let known = Arc::make_mut(all.entry(key.server.clone()).or_default());
                 known.fault = Some(Fault::of(error));
                 if known.is_unrecorded {
                     known.rejected = None;

@@ -42,6 +42,8 @@ pub(in crate::proxy) struct Index {
 struct Built {
     fingerprint: Fingerprint,
     servers: BTreeSet<ServerName>,
+    /// The servers of which it lacks tools, because their definitions cannot be read.
+    unread: BTreeSet<ServerName>,
 }
 
 impl std::fmt::Debug for Index {
@@ -124,6 +126,20 @@ impl Index {
         };
         let waited = tokio::time::timeout(limit, built.wait_for(is_wanted)).await;
         waited.is_ok_and(|built| built.is_ok())
+    }
+
+    /// The servers of which the newest index lacks tools, because their definitions cannot be read; each index says them once.
+    pub(super) fn take_unread(&self) -> BTreeSet<ServerName> {
+        let mut unread = BTreeSet::new();
+        let has_some = |built: &Built| !built.unread.is_empty();
+        if self.built.borrow().as_ref().is_some_and(has_some) {
+            self.built.send_if_modified(|built| {
+                let all = built.as_mut().map(|built| &mut built.unread);
+                unread = all.map(std::mem::take).unwrap_or_default();
+                false
+            });
+        }
+        unread
     }
 
     /// Prepares `query`, which will be searched for as soon as there is an index.
@@ -247,12 +263,18 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
         return Ok(Built {
             fingerprint: whole,
             servers,
+            unread: BTreeSet::new(),
         });
     }
-    let documents: Vec<Document> = snapshot
-        .tools()
-        .filter_map(|tool| document(&tool))
-        .collect();
+    let mut unread = BTreeSet::new();
+    let documents = snapshot.tools().filter_map(|tool| {
+        let document = document(&tool);
+        if document.is_none() {
+            unread.insert(tool.server().name().clone());
+        }
+        document
+    });
+    let documents: Vec<Document> = documents.collect();
     // Named by its real content: an index without a tool whose definition is damaged must not later pass for a
     // complete one.
     let fingerprint = Fingerprint::of(
@@ -264,5 +286,6 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
     Ok(Built {
         fingerprint,
         servers,
+        unread,
     })
 }

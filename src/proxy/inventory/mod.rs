@@ -259,6 +259,12 @@ impl Inventory {
             .ok()
     }
 
+    /// Lists the servers again of which the index lacks tools: no search finds those, so nothing else would notice.
+    pub(in crate::proxy) fn list_unread(&self) {
+        let unread = self.index.take_unread();
+        unread.iter().for_each(|server| self.discard(server));
+    }
+
     /// Allows reading the cache. The response to a handshake does not need the cache and should not compete with it.
     pub(crate) fn begin(&self) {
         self.begun.cancel();

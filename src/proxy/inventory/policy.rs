@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::catalog::{Hold, Pins, Rules, ToolEntry};
+use crate::catalog::{Hold, Pins, Rules, ServerRules, ToolEntry};
 use crate::config::{Config, Policy, Trust, Verdict};
 use crate::tool::{QualifiedName, ServerName};
 
@@ -18,34 +18,42 @@ pub(in crate::proxy) fn rules(config: &Config, pins: &Arc<Pins>) -> Rules {
         .map(|(name, entry)| (name.clone(), entry.tools.clone()))
         .collect();
     let is_free = config.tools.is_empty() && servers.values().all(Policy::is_empty);
-    let (all, pins, held) = (config.tools.clone(), pins.clone(), pins.clone());
-    let entries = pins.clone();
-    let hold = move |server: &ServerName| Hold {
-        everything: held.is_quarantined(server),
-        instructions: held.holds_instructions(server),
-    };
-    let is_withheld = move |server: &ServerName, entry: &ToolEntry| {
-        if pins.is_held(server, entry) {
-            return true;
-        }
-        if is_free {
-            return false;
-        }
-        let name = QualifiedName {
-            server: server.clone(),
-            tool: entry.name.clone(),
+    let (policies, pins) = (Arc::new((config.tools.clone(), servers)), pins.clone());
+    let judge = move |server: &ServerName| {
+        let held = Arc::new(pins.held(server));
+        let (of_entries, policies) = (held.clone(), policies.clone());
+        let hold = Hold {
+            everything: held.is_quarantined(),
+            instructions: held.instructions(),
         };
-        let own = servers.get(server).map_or(Verdict::Allowed, |policy| {
-            policy.judge_own(&name, entry.hints)
-        });
-        own.max(all.judge(&name, entry.hints)) == Verdict::Denied
+        let server = server.clone();
+        let is_withheld = move |entry: &ToolEntry| {
+            if held.tool(entry) {
+                return true;
+            }
+            if is_free {
+                return false;
+            }
+            let name = QualifiedName {
+                server: server.clone(),
+                tool: entry.name.clone(),
+            };
+            let (all, servers) = &*policies;
+            let own = servers.get(&server).map_or(Verdict::Allowed, |policy| {
+                policy.judge_own(&name, entry.hints)
+            });
+            own.max(all.judge(&name, entry.hints)) == Verdict::Denied
+        };
+        ServerRules {
+            hold,
+            tools: Box::new(is_withheld),
+            entries: Box::new(move |kind, entry| of_entries.entry(kind, entry)),
+        }
     };
     let overridden = config.servers.iter();
     let overridden = overridden.filter(|(_, entry)| !entry.overrides.is_empty());
     let overrides = overridden.map(|(server, entry)| (server.clone(), entry.overrides.clone()));
-    let rules = Rules::new(is_withheld, hold)
-        .withholding(move |server, kind, entry| entries.is_entry_held(server, kind, entry))
-        .adapting(overrides.collect());
+    let rules = Rules::new(judge).adapting(overrides.collect());
     if !config.has_profile_rules() {
         return rules;
     }

@@ -44,8 +44,8 @@ impl Inventory {
         }
         // One that waits for a person's approval may come at any time.
         let held = lists.iter().flat_map(|server| {
-            let entries = server.entries().iter();
-            let held = entries.filter(move |entry| self.pins.is_held(server.name(), entry));
+            let (entries, pins) = (server.entries().iter(), self.pins.held(server.name()));
+            let held = entries.filter(move |entry| pins.tool(entry));
             held.filter_map(move |entry| Some(tokens_of(server.json(entry).ok()?.get())))
         });
         let held: usize = held.sum();

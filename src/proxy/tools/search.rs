@@ -258,6 +258,7 @@ impl Tools {
             self.inventory.index().wait_current(FIRST_INDEX).await;
         }
         self.inventory.index().wait(FIRST_INDEX).await;
+        self.inventory.list_unread();
         self.inventory.renew();
         let snapshot = view.snapshot();
         let server = server
