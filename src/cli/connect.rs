@@ -10,8 +10,8 @@ use super::setup::{
     Machine, approvals, ask_for_approval, client_names, clients_of, rule_warnings, scope_names,
 };
 use crate::clients::{
-    Client, CodexApproval, ConfigLocation, Connected, Disconnected, Edit, Launch, RunState, Scope,
-    Survey, barrier, connect, disconnect,
+    Client, CodexApproval, ConfigLocation, Connected, Disconnected, Edit, Launch, Scope, Survey,
+    barrier, connect, disconnect,
 };
 use crate::config::{self, Config};
 use crate::files::leads_nowhere;
@@ -254,17 +254,11 @@ fn other_scopes(here: &ConfigLocation, machine: &Machine) -> Vec<Scope> {
 
 /// Says that the client's own servers are still in mcpzip, and how they come back.
 fn tell_of_moved_servers(location: &ConfigLocation, machine: &Machine, output: &Output) {
-    let runs = machine.journal().list().unwrap_or_default();
-    let moved = runs.iter().filter(|run| {
-        let moves = run.command.starts_with("migrate") || run.command.starts_with("init");
-        moves && run.state == RunState::Done && run.files.contains(&location.path)
-    });
-    if let Some(run) = moved.max_by(|one, other| one.id.cmp(&other.id)) {
+    if let Some((run, command)) = machine.journal().last_move(location.client) {
         let title = location.client.title();
         output.notable(&format!(
-            "servers that {title} had before `mcpzip {}` are in mcpzip's configuration, and no longer in {title}'s file: \
-             `mcpzip undo {}` gives them back",
-            run.command, run.id
+            "servers that {title} had before `mcpzip {command}` are in mcpzip's configuration, and no longer in {title}'s file: \
+             `mcpzip undo {run}` gives them back"
         ));
     }
 }

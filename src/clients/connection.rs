@@ -123,7 +123,7 @@ pub(super) fn permission(
 }
 
 /// The other files of the user that can be read, if `location` is one of the user.
-fn others<'a>(
+pub(super) fn others<'a>(
     location: &ConfigLocation,
     around: &'a Surroundings,
 ) -> impl Iterator<Item = (ConfigLocation, Source)> + use<'a> {

@@ -85,6 +85,15 @@ impl Plan {
         config_file: &Path,
         around: &Surroundings,
     ) -> Result<Connection, PlanError> {
+        if location.client.merges_files() {
+            let mut others = connection::others(location, around);
+            let own = others.find_map(|(other, source)| {
+                own_entries(&other, source.text.node()).into_iter().next()
+            });
+            if let Some(known) = own {
+                return Ok(Connection::Already(known));
+            }
+        }
         let mut variables = references::variables(&self.configuration(config_file)?);
         variables.sort();
         variables.dedup();

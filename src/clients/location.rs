@@ -166,7 +166,7 @@ impl Client {
     }
 
     /// Whether it merges the files of the user's servers, so that one entry of mcpzip is enough.
-    pub(super) fn merges_files(self) -> bool {
+    pub(crate) fn merges_files(self) -> bool {
         matches!(self, Self::OpenCode | Self::Continue)
     }
 

@@ -393,6 +393,19 @@ fn value_of_reference(written: &str, literal: &str) -> Option<(String, String)> 
         .then(|| (name.to_owned(), value.to_owned()))
 }
 
+/// Whether a variable or header of this name and text is a secret as a whole.
+fn is_secret(name: &str, text: &str) -> bool {
+    is_secret_name(name) || is_known_token(value_of(text))
+}
+
+/// The value without its scheme: `abc` of `Bearer abc`.
+fn value_of(text: &str) -> &str {
+    match text.split_once(' ') {
+        Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
+        _ => text,
+    }
+}
+
 /// The texts under one key in which two entries differ, if all of them are secrets: the name and both texts of each.
 fn secret_pairs<'n>(
     key: &str,
@@ -407,8 +420,9 @@ fn secret_pairs<'n>(
                 .iter()
                 .filter(|(name, value)| !other.get(name).is_some_and(|other| value.is_same(other)));
             let pairs = differing.map(|(name, value)| {
-                let other = other.get(name)?.as_text()?;
-                is_secret_name(name).then_some(((*name).to_owned(), value.as_text()?, other))
+                let (one, other) = (value.as_text()?, other.get(name)?.as_text()?);
+                let is_either = is_secret(name, one) || is_secret(name, other);
+                is_either.then(|| ((*name).to_owned(), one, other))
             });
             (ours.len() == theirs.len()).then(|| pairs.collect())?
         }
@@ -472,13 +486,8 @@ pub(super) fn literals(server: &str, node: &Node) -> Vec<Literal> {
         "env" => variable_name(name),
         _ => variable_name(&format!("{server}_{name}")),
     };
-    // `Bearer abc`
-    let value_of = |text| match str::split_once(text, ' ') {
-        Some((scheme, value)) if scheme.chars().all(char::is_alphabetic) => value,
-        _ => text,
-    };
-    let (secret, others): (Vec<_>, Vec<_>) = given(node)
-        .partition(|(_, name, text)| is_secret_name(name) || is_known_token(value_of(text)));
+    let (secret, others): (Vec<_>, Vec<_>) =
+        given(node).partition(|(_, name, text)| is_secret(name, text));
     let mut found: Vec<Literal> = secret
         .into_iter()
         .map(|(map, name, text)| Literal {

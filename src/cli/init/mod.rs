@@ -635,10 +635,12 @@ fn draft(selection: &Selection, machine: &Machine) -> Result<Draft, Exit> {
             connection => connection.map_err(anyhow::Error::from)?,
         };
         // The entry may be one that the plan adds in place of the client's servers.
-        let had_entry = survey
-            .found
-            .iter()
-            .any(|found| found.is_mcpzip && found.location.path == location.path);
+        let is_there = |found: &Found| {
+            let is_merged = client.merges_files() && found.location.client == *client;
+            found.location.path == location.path || is_merged && found.scope() == Scope::User
+        };
+        let mut found = survey.found.iter();
+        let had_entry = found.any(|found| found.is_mcpzip && is_there(found));
         let connection = match connection {
             Connection::Already(name) if !had_entry => Connection::New(name),
             connection => connection,

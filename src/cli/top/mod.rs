@@ -10,7 +10,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use ratatui::crossterm::cursor::Show;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::execute;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -68,6 +70,7 @@ pub(super) fn run(paths: &Paths, environment: &Environment) -> Result<(), Exit> 
 /// Ends the process, because a signal came.
 fn end() -> ! {
     ratatui::restore();
+    let _ = execute!(std::io::stdout(), Show);
     interrupted()
 }
 

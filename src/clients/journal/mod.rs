@@ -284,6 +284,19 @@ impl Journal {
         Ok(ids.map(|id| self.summary(id)).collect())
     }
 
+    /// The newest run that has moved servers out of files of `client` and was not undone: its id and its command.
+    pub(crate) fn last_move(&self, client: Client) -> Option<(String, String)> {
+        let ids = self.runs.ids().unwrap_or_default().into_iter().rev();
+        let mut runs = ids.filter_map(|id| Some((self.runs.load(&id).ok()?, id)));
+        runs.find_map(|(record, id)| {
+            let is_done = record.state == RunState::Done;
+            let has_moved = |file: &FileRecord| {
+                file.client.as_deref() == Some(client.name()) && !file.moved.is_empty()
+            };
+            (is_done && record.files.iter().any(has_moved)).then(|| (id, record.command.clone()))
+        })
+    }
+
     fn summary(&self, id: String) -> Summary {
         let record = match self.runs.load(&id) {
             Ok(record) => record,
@@ -341,20 +354,25 @@ impl Journal {
     /// the one that a run adds to a client. A later run that has added another is not meant.
     fn cut_off(&self, preview: &Summary) -> Result<Vec<CutOff>, JournalError> {
         let both = preview.files.iter().zip(&preview.effects);
-        let losing: Vec<&PathBuf> = both
-            .filter(|(_, effect)| !effect.removed.is_empty())
-            .map(|(path, _)| path)
-            .collect();
+        let losing = both.filter(|(_, effect)| !effect.removed.is_empty());
+        let losing: Vec<&PathBuf> = losing.map(|(path, _)| path).collect();
+        let files = self.runs.load(&preview.id)?.files.into_iter();
+        let losing = files.filter(|file| losing.contains(&&file.path));
+        let losing: BTreeSet<String> = losing.filter_map(|file| file.client).collect();
         let mut found = Vec::new();
         for run in self.runs.ids()?.into_iter().filter(|run| *run > preview.id) {
             let record = self.runs.load(&run).ok();
             let record = record.filter(|record| record.state != RunState::Undone);
             let files = record.map(|record| record.files).unwrap_or_default();
+            let is_new = |file: &&FileRecord| file.steps.iter().any(|step| step.before.is_none());
+            let with_own = files.iter().filter(is_new);
+            let with_own: BTreeSet<String> = with_own.filter_map(|it| it.client.clone()).collect();
             found.extend(files.into_iter().filter_map(|file| {
-                let has_own = file.steps.iter().any(|step| step.before.is_none());
-                let is_meant = losing.contains(&&file.path) && !file.moved.is_empty() && !has_own;
+                let is_meant = |client: &String| {
+                    losing.contains(client) && !with_own.contains(client) && !file.moved.is_empty()
+                };
                 Some(CutOff {
-                    client: file.client.filter(|_| is_meant)?,
+                    client: file.client.filter(is_meant)?,
                     servers: file.moved.into_iter().map(|[there, _]| there).collect(),
                     run: run.clone(),
                 })

@@ -329,6 +329,11 @@ fn disconnect_says_how_moved_servers_come_back() {
     let _ = machine.run(&["connect", "cursor"]).code(0);
     let told = machine.run(&["disconnect", "cursor"]).code(0);
     assert!(!told.stderr.contains("mcpzip undo"), "{told}");
+    // Also after a run that has only added the entry.
+    machine.put(user_file("cursor"), "{}");
+    let _ = machine.run(&["init", "--yes"]).code(0);
+    let told = machine.run(&["disconnect", "cursor"]).code(0);
+    assert!(!told.stderr.contains("mcpzip undo"), "{told}");
 }
 
 #[cfg(unix)]

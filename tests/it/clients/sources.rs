@@ -323,6 +323,13 @@ fn continue_without_a_yaml_file_gets_the_entry_in_a_json_file_of_its_folder() {
     let _ = machine.run(&["connect", "continue"]).code(0);
     let _ = machine.run(&["disconnect", "continue"]).code(0);
     assert_eq!(machine.everything(), before, "its own file is gone again");
+    // A file that appears later gets no second entry.
+    machine.put(user_file("cursor"), servers);
+    let _ = machine.run(&["init", "--yes"]).code(0);
+    machine.put(user_file("continue"), CONTINUE);
+    let _ = machine.run(&["init", "--yes", "--client", "continue"]);
+    assert!(!machine.read(user_file("continue")).contains("mcpzip"));
+    assert!(machine.read(OWN).contains("mcpzip"));
 }
 
 #[test]

@@ -205,6 +205,10 @@ fn a_token_moves_under_any_name_and_what_may_be_a_secret_and_stays_is_named() {
     let told = report["warnings"].to_string();
     let staying = "these may be secrets and stay in the file: mcpServers.gh.env.K;";
     assert!(told.contains(staying), "{told}");
+    // The same server of another client is still the same.
+    machine.put(user_file("windsurf"), &list.to_string());
+    machine.migrate(&[]);
+    assert_eq!(names(&machine), ["gh"]);
 }
 
 #[test]

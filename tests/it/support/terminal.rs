@@ -134,6 +134,13 @@ impl Terminal {
         assert!(sent.unwrap().success(), "{signal} to {process}");
     }
 
+    /// Whether the cursor is shown.
+    #[track_caller]
+    pub(crate) fn has_cursor(&self) -> bool {
+        let mut shown = self.tmux(&["display-message", "-p", "#{cursor_flag}"]);
+        shown.output().unwrap().stdout.starts_with(b"1")
+    }
+
     fn tmux(&self, arguments: &[&str]) -> Command {
         let socket: PathBuf = self.directory.path().join("socket");
         let mut command = Command::new("tmux");

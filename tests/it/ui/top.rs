@@ -114,6 +114,7 @@ fn a_daemon_without_a_session_is_explained_and_a_signal_restores_the_terminal() 
     terminal.signals("mcpzip", "TERM");
     let screen = terminal.shows("[exit 130]");
     assert!(!screen.contains("no session is open"), "{screen}");
+    assert!(terminal.has_cursor());
     terminal.types("echoed");
     terminal.shows("echoed");
 }
