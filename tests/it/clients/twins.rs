@@ -206,9 +206,13 @@ fn a_token_moves_under_any_name_and_what_may_be_a_secret_and_stays_is_named() {
     let staying = "these may be secrets and stay in the file: mcpServers.gh.env.K;";
     assert!(told.contains(staying), "{told}");
     // The same server of another client is still the same.
-    machine.put(user_file("windsurf"), &list.to_string());
-    machine.migrate(&[]);
-    assert_eq!(names(&machine), ["gh"]);
+    for client in ["windsurf", "kiro"] {
+        let bot = json!({ "command": "bot-mcp", "env": { "BOT": LITERAL } });
+        let list = json!({ "mcpServers": { "bot": bot } });
+        machine.put(user_file(client), &list.to_string());
+        machine.migrate(&["--extract-secrets"]);
+        assert_eq!(names(&machine), ["bot", "gh"], "{client}");
+    }
 }
 
 #[test]
