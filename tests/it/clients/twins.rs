@@ -205,7 +205,7 @@ fn a_token_moves_under_any_name_and_what_may_be_a_secret_and_stays_is_named() {
     let told = report["warnings"].to_string();
     let staying = "these may be secrets and stay in the file: mcpServers.gh.env.K;";
     assert!(told.contains(staying), "{told}");
-    // The same server of another client is still the same.
+    // An equal entry of another client is the same server.
     for client in ["windsurf", "kiro"] {
         let bot = json!({ "command": "bot-mcp", "env": { "BOT": LITERAL } });
         let list = json!({ "mcpServers": { "bot": bot } });
