@@ -76,7 +76,7 @@ names that schema in \`$schema\`. The [configuration builder](/try/configuration
 
 \`--config FILE\` or \`MCPZIP_CONFIG\` names another file. Comments and trailing commas are permitted. \`\${NAME}\` and \`\${NAME:-default}\` in any
 string are filled in from the environment. mcpzip picks up edits while it runs; it reports an edit that cannot be read, and keeps the configuration
-before it. One bad entry does not affect the others. \`null\` is the same as leaving a key out.
+before it. One bad entry does not affect the others. \`null\` is the same as leaving a key out, except for \`sandbox\` and in profiles and roles, where it is a fault.
 
 ## Secrets
 
