@@ -27,10 +27,9 @@ impl<'a> Object<'a> {
     /// The value of `key`, if present.
     #[must_use]
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
-        self.iter()
-            .filter(|(k, _)| k == key)
-            .map(|(_, value)| value)
-            .last()
+        let mut latest_first = self.members.iter().rev();
+        let member = latest_first.find(|(name, _)| is_key(name, key));
+        member.map(|(_, value)| *value)
     }
 
     /// The value of `key` as text, if it is a string. Invalid Unicode (a lone surrogate) becomes `U+FFFD`.
@@ -164,6 +163,16 @@ fn lossy_text(json: &str) -> Option<String> {
         .ok()
 }
 
+/// Whether the JSON string `name` is the text `key`.
+fn is_key(name: &RawValue, key: &str) -> bool {
+    let json = name.get();
+    let inner = &json[1..json.len() - 1];
+    match inner.contains('\\') {
+        false => inner == key,
+        true => key_text(name) == key,
+    }
+}
+
 fn key_text(key: &RawValue) -> Cow<'_, str> {
     let json = key.get();
     let inner = &json[1..json.len() - 1];
@@ -209,6 +218,7 @@ mod tests {
             ]
         );
         assert_eq!(object.get("b").unwrap().get(), r#""\ud83d""#);
+        assert!(object.get("c").is_some() && object.get(r"\u0063").is_none());
     }
 
     #[test]

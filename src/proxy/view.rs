@@ -121,8 +121,7 @@ impl View {
     /// The current configuration, without hidden servers.
     #[must_use]
     pub(crate) fn config(&self) -> Arc<Config> {
-        let config = self.source.config();
-        self.scope(&config).map_or(config, |scope| scope.config)
+        self.seen(|config, scope| scope.map_or(config, |scope| &scope.config).clone())
     }
 
     /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, a client that shows apps hides
@@ -147,8 +146,9 @@ impl View {
     }
 
     fn visible(&self) -> Arc<Snapshot> {
-        let (config, snapshot) = (self.source.config(), self.source.catalog.snapshot());
-        match self.scope(&config).filter(|scope| !scope.hidden.is_empty()) {
+        let narrow = self.seen(|_, scope| scope.filter(|scope| !scope.hidden.is_empty()).cloned());
+        let snapshot = self.source.catalog.snapshot();
+        match narrow {
             None => snapshot,
             Some(scope) => self.source.visible_part(&scope, snapshot),
         }
@@ -221,8 +221,9 @@ impl View {
 
     /// The servers hidden from the client.
     pub(super) fn hidden_servers(&self) -> Vec<ServerName> {
-        self.scope(&self.source.config())
-            .map_or_else(Vec::new, |scope| scope.hidden.iter().cloned().collect())
+        self.seen(|_, scope| {
+            scope.map_or_else(Vec::new, |scope| scope.hidden.iter().cloned().collect())
+        })
     }
 
     /// The servers whose entries are exposed according to `is_exposed`, by name.
@@ -246,8 +247,17 @@ impl View {
         self.source.config().masker.mask(text).into_owned()
     }
 
-    fn scope(&self, config: &Arc<Config>) -> Option<Scope> {
-        Some(self.source.scope(config, self.workspace.as_ref()?))
+    /// What `read` finds in the current configuration, and in the part of it that is visible from the workspace, if there is one. Each
+    /// call reads several times, so nothing is copied here; `read` must take no lock.
+    fn seen<T>(&self, read: impl FnOnce(&Arc<Config>, Option<&Scope>) -> T) -> T {
+        let config = self.source.config.read();
+        match &self.workspace {
+            None => read(&config, None),
+            Some(workspace) => {
+                let mut scopes = self.source.scopes();
+                read(&config, Some(scope(&mut scopes, &config, workspace)))
+            }
+        }
     }
 }
 
@@ -296,34 +306,6 @@ impl ViewSource {
 
     fn config(&self) -> Arc<Config> {
         self.config.read().clone()
-    }
-
-    fn scope(&self, config: &Arc<Config>, workspace: &Workspace) -> Scope {
-        let mut scopes = self.scopes();
-        let is_known =
-            |scope: &&Scope| Arc::ptr_eq(&scope.of, config) && scope.workspace == *workspace;
-        if let Some(scope) = scopes.iter().find(is_known) {
-            return scope.clone();
-        }
-        let hidden = Arc::new(config.unseen(workspace));
-        let visible = if hidden.is_empty() {
-            config.clone()
-        } else {
-            Arc::new(config.without(&hidden))
-        };
-        let scope = Scope {
-            of: config.clone(),
-            workspace: workspace.clone(),
-            hidden,
-            config: visible,
-            snapshot: None,
-        };
-        scopes.retain(|scope| Arc::ptr_eq(&scope.of, config));
-        if scopes.len() >= MOST_SCOPES {
-            scopes.remove(0);
-        }
-        scopes.push(scope.clone());
-        scope
     }
 
     /// The part of `snapshot` that is visible in `scope`, computed once for each snapshot.
@@ -427,6 +409,32 @@ impl ViewSource {
     fn workspaces(&self) -> MutexGuard<'_, Vec<Workspace>> {
         self.workspaces.lock()
     }
+}
+
+/// The part of `config` that is visible from `workspace`, computed once.
+fn scope<'a>(scopes: &'a mut Vec<Scope>, config: &Arc<Config>, workspace: &Workspace) -> &'a Scope {
+    let is_known = |scope: &Scope| Arc::ptr_eq(&scope.of, config) && scope.workspace == *workspace;
+    if let Some(known) = scopes.iter().position(is_known) {
+        return &scopes[known];
+    }
+    let hidden = Arc::new(config.unseen(workspace));
+    let visible = if hidden.is_empty() {
+        config.clone()
+    } else {
+        Arc::new(config.without(&hidden))
+    };
+    scopes.retain(|scope| Arc::ptr_eq(&scope.of, config));
+    if scopes.len() >= MOST_SCOPES {
+        scopes.remove(0);
+    }
+    scopes.push(Scope {
+        of: config.clone(),
+        workspace: workspace.clone(),
+        hidden,
+        config: visible,
+        snapshot: None,
+    });
+    &scopes[scopes.len() - 1]
 }
 
 #[cfg(all(test, unix))]
