@@ -838,16 +838,15 @@ pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
 /// The files and directories of mcpzip that no server in a sandbox may change.
 fn closed(paths: &Paths, session: &SessionEnv) -> Vec<PathBuf> {
     let own = |directory: &Path| directory.ends_with(crate::sandbox::OWN_NAME);
-    // The directory of the configuration, if that is mcpzip's own.
-    let directory = paths.config_file.parent().filter(|parent| own(parent));
-    let files = [
-        paths.config_file.clone(),
-        config::secrets_file(&paths.config_file),
-    ];
-    let configuration = match directory {
-        Some(directory) => vec![directory.to_owned()],
-        None => files.to_vec(),
-    };
+    // The directory of the configuration, if that is mcpzip's own. What is in it may be a link to another place, so it counts itself, too.
+    let file = &paths.config_file;
+    let directory = file.parent().filter(|parent| own(parent));
+    let scripts = config::scripts_folder(file);
+    let configuration = directory
+        .map(Path::to_owned)
+        .into_iter()
+        .chain([file.clone(), config::secrets_file(file)])
+        .chain(scripts.filter(|scripts| scripts.is_symlink()));
     #[cfg(unix)]
     let runtime = session
         .environment

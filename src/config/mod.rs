@@ -150,6 +150,7 @@ pub(crate) use sandbox::{Sandbox, SandboxPreset};
 pub(crate) use schema::json_schema;
 pub(crate) use scripts::{ScriptOptions, ScriptTools};
 pub(crate) use secret_uses::{SecretUse, secret_uses, variable_uses};
+pub(crate) use saved_scripts::scripts_folder;
 pub(crate) use secrets_file::{filled_in, secrets_file, stored_secrets};
 pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};

@@ -1,6 +1,6 @@
 //! The server of the scripts that are saved next to the configuration.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{
@@ -12,13 +12,15 @@ use crate::tool::ServerName;
 /// The name of the server and of its folder.
 const SCRIPTS: &str = "scripts";
 
+/// The folder of the scripts next to the configuration `file`, which may be missing.
+pub(crate) fn scripts_folder(file: &Path) -> Option<PathBuf> {
+    Some(file.parent()?.join(SCRIPTS))
+}
+
 /// The server of the scripts next to the configuration `file`, if they have a folder there. An agent may be able to write files, so nothing in it is
 /// found before a person has approved it.
 pub(super) fn saved_scripts(file: &Path) -> Option<(ServerName, Server)> {
-    let path = file.parent()?.join(SCRIPTS);
-    if !path.is_dir() {
-        return None;
-    }
+    let path = scripts_folder(file).filter(|path| path.is_dir())?;
     let transport = Transport::Folder(Folder {
         path,
         holds: Holds::Scripts,

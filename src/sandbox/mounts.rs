@@ -103,6 +103,11 @@ impl<'a> Mounts<'a> {
     fn hide_closed(&mut self) -> Result<(), Refusal> {
         for closed in &self.around.closed {
             let real = real_name(closed);
+            // A file in a closed directory is hidden with it, or open with it.
+            let mut others = self.around.closed.iter();
+            if !real.is_dir() && others.any(|outer| is_inside(&real, &real_name(outer))) {
+                continue;
+            }
             let inside = self.opened.keys().filter_map(|outer| {
                 let rest = real.strip_prefix(outer.canonicalize().ok()?).ok()?;
                 Some((outer.clone(), rest.to_owned()))

@@ -106,6 +106,56 @@ fn paths_that_cannot_be_opened_refuse_the_server() {
 }
 
 #[test]
+fn files_of_mcpzip_that_are_links_are_closed_where_they_lead() {
+    if !has_bubblewrap() {
+        return;
+    }
+    let setup = Setup::new().alone();
+    let home = setup.home().path("");
+    let (own, elsewhere) = (home.join("own/mcpzip"), home.join("elsewhere"));
+    let said = |linked: &str, access: &str| {
+        let setup = with_hostile(setup.clone(), Some(&json!({ access: [&elsewhere] })));
+        setup.save();
+        for directory in [&own, &elsewhere] {
+            let _ = std::fs::remove_dir_all(directory);
+            std::fs::create_dir_all(directory).unwrap();
+        }
+        std::fs::copy(setup.config_path(), own.join("config.json")).unwrap();
+        let (from, to) = (own.join(linked), elsewhere.join("settings"));
+        match linked {
+            "config.json" => std::fs::rename(&from, &to).unwrap(),
+            "scripts" => std::fs::create_dir(&to).unwrap(),
+            _ => std::fs::write(&to, "{}").unwrap(),
+        }
+        if !linked.is_empty() {
+            std::os::unix::fs::symlink(&to, &from).unwrap();
+        }
+        let mut command = setup.command(&["serve"]);
+        command.env("MCPZIP_CONFIG", own.join("config.json"));
+        let mut client = setup.start_command(command);
+        client.shake_hands("2025-11-25");
+        let said = client.execute_with("h__attempt", "{}").as_str().to_owned();
+        client.finish();
+        said
+    };
+    for linked in ["config.json", "config.secrets.json", "scripts"] {
+        let said = said(linked, "write");
+        assert!(
+            said.contains("files of mcpzip") && said.contains("did not start"),
+            "{linked}: {said}"
+        );
+    }
+    for linked in ["config.json", "config.secrets.json"] {
+        let said = said(linked, "read");
+        assert!(said.contains("cannot be hidden there"), "{linked}: {said}");
+    }
+    for access in ["read", "write"] {
+        let said = said("", access);
+        assert!(said.contains(r#""text":"{}""#), "{access}: {said}");
+    }
+}
+
+#[test]
 fn what_is_not_understood_in_a_sandbox_denies_the_server() {
     for (entry, expected) in [
         (
