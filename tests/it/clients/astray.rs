@@ -130,7 +130,7 @@ fn servers_that_the_profile_of_an_entry_does_not_have_stay() {
             machine.put(user_file("cursor"), &before);
             let report = machine.run(command).code(0).json();
             let plan = report.get("plan").unwrap_or(&report);
-            let why = "`extra` of Cursor stays: mcpzip has the profile `r` in Cursor, where it would be missing; name it in `profiles.r.servers`";
+            let why = "mcpzip has the profile `r` in Cursor, where it would be missing; name it in `profiles.r.servers`";
             assert!(plan.to_string().contains(why), "{args} {env}: {report:#}");
             assert_eq!(verdict(plan, "a").0, "moves", "{report:#}");
             assert!(machine.read(user_file("cursor")).contains("extra"));
