@@ -105,13 +105,20 @@ pub(super) fn run(
     output: &Output,
 ) -> Result<(), Exit> {
     let directories = Directories::below(&paths.state_dir);
+    let advice = || {
+        let config = Config::load(paths, environment);
+        match config.is_ok_and(|config| config.audit.is_on) {
+            true => "`audit` is on, and nothing was logged yet",
+            false => "`\"audit\": {}` in the configuration turns it on",
+        }
+    };
     match arguments.command {
-        Some(Command::Verify) => check(&directories, output),
+        Some(Command::Verify) => check(&directories, advice, output),
         Some(Command::Heads) => heads(&directories, output),
         Some(Command::Delete { before, yes }) => delete(&directories, before, yes, output),
         None => {
             let server = arguments.server.clone();
-            let is_empty = show(arguments, &directories.chains, output)?;
+            let is_empty = show(arguments, &directories.chains, advice, output)?;
             if is_empty
                 && let Some(name) = server
                 && let Ok(config) = Config::load(paths, environment)
@@ -124,8 +131,13 @@ pub(super) fn run(
     }
 }
 
-/// Prints the lines that are wanted. Returns whether the log has none.
-fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Exit> {
+/// Prints the lines that are wanted. Returns whether the log has none. `advice` says how there will be a log.
+fn show(
+    arguments: Arguments,
+    chains: &Path,
+    advice: impl Fn() -> &'static str,
+    output: &Output,
+) -> Result<bool, Exit> {
     let form = if arguments.csv {
         output.verbatim(COLUMNS);
         csv
@@ -168,7 +180,8 @@ fn show(arguments: Arguments, chains: &Path, output: &Output) -> Result<bool, Ex
     if is_empty && !chains.exists() {
         let directory = chains.display();
         output.note(&format!(
-            "there is no audit log in `{directory}`: `\"audit\": {{}}` in the configuration turns it on"
+            "there is no audit log in `{directory}`: {}",
+            advice()
         ));
         return Ok(false);
     }
@@ -237,7 +250,11 @@ fn csv(line: &Line) -> String {
     fields.map(field).join(",")
 }
 
-fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
+fn check(
+    directories: &Directories,
+    advice: impl Fn() -> &'static str,
+    output: &Output,
+) -> Result<(), Exit> {
     let reports = verify(directories).with_context(|| unreadable(directories))?;
     let is_whole = reports.iter().all(|report| report.faults.is_empty());
     if output.is_json() {
@@ -259,9 +276,10 @@ fn check(directories: &Directories, output: &Output) -> Result<(), Exit> {
         ));
     }
     match is_whole {
-        _ if reports.is_empty() => Err(Exit::failed(
-            "there is no audit log, so nothing was verified: `\"audit\": {}` in the configuration turns it on",
-        )),
+        _ if reports.is_empty() => Err(Exit::failed(format!(
+            "there is no audit log, so nothing was verified: {}",
+            advice()
+        ))),
         true => Ok(()),
         false => Err(Exit::failed("the audit log is not whole")),
     }

@@ -1,5 +1,7 @@
 //! `mcpzip connect` and `disconnect`: add and remove mcpzip's entry in a client's file.
 
+use std::path::Path;
+
 use clap::Args;
 use serde_json::json;
 
@@ -226,6 +228,8 @@ pub(super) fn run_disconnect(
                 path: edits[0].path.clone(),
                 ..location.clone()
             };
+            // While the files are there.
+            let moves = moves(location.client, &edits, machine);
             carry_out(
                 "disconnect",
                 &arguments.location,
@@ -234,7 +238,7 @@ pub(super) fn run_disconnect(
                 &changed,
                 (&edits, &masker, &names, words),
             )?;
-            tell_of_moved_servers(&location, machine, output);
+            moves.iter().for_each(|said| output.notable(said));
         }
     }
     Ok(())
@@ -252,15 +256,22 @@ fn other_scopes(here: &ConfigLocation, machine: &Machine) -> Vec<Scope> {
     others.filter(is_connected).collect()
 }
 
-/// Says that the client's own servers are still in mcpzip, and how they come back.
-fn tell_of_moved_servers(location: &ConfigLocation, machine: &Machine, output: &Output) {
-    if let Some((run, command)) = machine.journal().last_move(location.client) {
-        let title = location.client.title();
-        output.notable(&format!(
+/// Sentences about servers of the `edited` files of the client that are still in mcpzip, and how they come back.
+fn moves(client: Client, edited: &[Edit], machine: &Machine) -> Vec<String> {
+    let survey = Survey::of(&[client], &machine.around);
+    let is_back = |path: &Path, name: &str| {
+        let mut found = survey.found.iter();
+        found.any(|found| found.location.path == path && found.name == name)
+    };
+    let runs = machine.journal().moves(edited, is_back, &machine.around);
+    let said = runs.into_iter().map(|(run, command)| {
+        let title = client.title();
+        format!(
             "servers that {title} had before `mcpzip {command}` are in mcpzip's configuration, and no longer in {title}'s file: \
              `mcpzip undo {run}` gives them back"
-        ));
-    }
+        )
+    });
+    said.collect()
 }
 
 fn carry_out(

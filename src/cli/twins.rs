@@ -89,13 +89,17 @@ pub(super) fn sentence(twin: &Twin) -> String {
         known,
         secrets,
         is_complement,
+        is_unread,
     } = twin;
     let secrets = secrets.join(", ");
-    let unset = match is_complement {
-        true => ", which one of them takes from a variable that is not set",
-        false => "",
+    let why = match (is_unread, is_complement) {
+        (true, _) => {
+            ", of which a stored secret cannot be read now, so that they are two servers with the rules of both"
+        }
+        (false, true) => ", which one of them takes from a variable that is not set",
+        (false, false) => "",
     };
-    format!("`{server}` of {client} differs from `{known}` in {secrets} alone{unset}")
+    format!("`{server}` of {client} differs from `{known}` in {secrets} alone{why}")
 }
 
 /// The difference of two servers, for a line of a dialog.

@@ -54,7 +54,8 @@ pub(super) fn run(arguments: &Arguments, machine: &Machine, output: &Output) -> 
         return list(machine, output);
     }
     if arguments.dry_run || !arguments.yes && !output.is_json() && output.can_ask() {
-        let run = machine.journal().preview(arguments.run.as_deref());
+        let (meant, around) = (arguments.run.as_deref(), &machine.around);
+        let run = machine.journal().preview(meant, around);
         let run = run.map_err(anyhow::Error::from)?;
         if arguments.dry_run && output.is_json() {
             output.json(&run);

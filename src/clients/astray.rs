@@ -6,8 +6,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{Client, Found, Launch, Scope, Surroundings, Survey, Target, desktop_path};
-use crate::config::find_program;
+use super::servers::Servers;
+use super::{
+    Client, Entry, Found, Launch, Node, Scope, Surroundings, Survey, Target, desktop_path,
+};
+use crate::config::{find_program, safe_name};
+use crate::text::shell_word;
 
 /// How long another copy of mcpzip may take to print its version.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
@@ -74,26 +78,52 @@ impl Started {
     }
 }
 
-/// The other configuration that an entry with `args` uses.
+/// The other configuration that `entry` uses.
 #[must_use]
-pub(crate) fn other_config<'a>(args: &'a [String], config_file: &Path) -> Option<&'a str> {
-    let named = args.iter().skip_while(|arg| *arg != "--config").nth(1);
-    let named = named.map(String::as_str);
+pub(crate) fn other_config<'e>(entry: &'e Entry, config_file: &Path) -> Option<&'e str> {
+    let named = entry.config();
     named.filter(|named| Path::new(named) != config_file)
 }
 
-/// Why servers of `client` stay: mcpzip uses another configuration there.
-pub(super) fn elsewhere(client: Client, survey: &Survey, config_file: &Path) -> Option<String> {
-    let own = own_entries(client, survey);
-    let others = own
-        .iter()
-        .map(|(_, _, args)| other_config(args, config_file));
-    let others: Option<Vec<&str>> = others.collect();
-    let other = *others?.first()?;
-    Some(format!(
-        "mcpzip uses the configuration {other} in {}, where it would be missing; `mcpzip migrate --config {other}` moves it there",
-        client.title()
-    ))
+/// Why a server stays: no entry for mcpzip in its client would reach it.
+pub(super) fn elsewhere(
+    found: &Found,
+    survey: &Survey,
+    (servers, config): (&Servers, &Node),
+    config_file: &Path,
+) -> Option<String> {
+    let own = own_entries(found.location.client, survey);
+    let title = found.location.client.title();
+    let reason = |entry: &Entry| {
+        if let Some(other) = other_config(entry, config_file) {
+            return Some(format!(
+                "mcpzip uses the configuration {other} in {title}, where it would be missing; `mcpzip migrate --config {}` moves it there",
+                shell_word(other)
+            ));
+        }
+        let profile = entry.profile()?;
+        let has_it = has_server(config.at(&["profiles", profile, "servers"]), found, servers);
+        (!has_it).then(|| {
+            format!(
+                "mcpzip has the profile `{profile}` in {title}, where it would be missing; name it in `profiles.{profile}.servers` of {} first",
+                config_file.display()
+            )
+        })
+    };
+    let reasons: Option<Vec<String>> = own.iter().map(|(_, _, entry)| reason(entry)).collect();
+    reasons?.into_iter().next()
+}
+
+/// Whether the servers of a profile have one with the name that it would get here.
+fn has_server(profile: Option<&Node>, found: &Found, servers: &Servers) -> bool {
+    let (name, entry) = (safe_name(&found.name), found.entry.as_ref().ok());
+    let listed = profile.map(Node::items).unwrap_or_default();
+    let mut listed = listed.iter().filter_map(Node::as_text);
+    let mut all = servers.all().iter();
+    let is_free = !all.any(|(known, _)| known.eq_ignore_ascii_case(&name));
+    let is_there =
+        entry.is_some_and(|entry| servers.same_as(&name, &entry.to_node(), false).is_some());
+    listed.any(|listed| listed == "*" || listed == name && (is_free || is_there))
 }
 
 /// Our entries that have to start this program once `moving` have left, with the reasons.
@@ -135,8 +165,8 @@ pub(super) fn note((found, problem): &(&Found, String)) -> String {
     )
 }
 
-/// The entries of mcpzip in the user's files of `client` that are on, each with its program and arguments.
-fn own_entries(client: Client, survey: &Survey) -> Vec<(&Found, &str, &[String])> {
+/// The entries of mcpzip in the user's files of `client` that are on, each with its program.
+fn own_entries(client: Client, survey: &Survey) -> Vec<(&Found, &str, &Entry)> {
     let own = survey.found.iter().filter(|found| {
         found.is_mcpzip && found.location.client == client && found.scope() == Scope::User
     });
@@ -144,7 +174,7 @@ fn own_entries(client: Client, survey: &Survey) -> Vec<(&Found, &str, &[String])
         let entry = found.entry.as_ref().ok();
         let entry = entry.filter(|entry| !entry.is_disabled)?;
         match &entry.target {
-            Target::Local { command, args, .. } => Some((found, command.as_str(), args.as_slice())),
+            Target::Local { command, .. } => Some((found, command.as_str(), entry)),
             Target::Remote { .. } => None,
         }
     })

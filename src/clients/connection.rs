@@ -1,16 +1,18 @@
 //! Connects and disconnects a client: adds our entry to its file, and removes it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::cache::{Source, read_source};
 use super::edit::{Edit, PlanError};
 use super::entry::is_mcpzip;
 use super::journal::left_empty;
+use super::listed::FILE_LIMIT;
 use super::{
     ConfigLocation, Journal, Launch, Node, Scope, Surroundings, Text, allowed, entry, reading,
     references, secrets,
 };
 use crate::config::stored_secrets;
+use crate::files::read_regular;
 use crate::secret::Masker;
 
 /// The plan of a connection.
@@ -43,13 +45,15 @@ pub(crate) fn connect(
     location: &ConfigLocation,
     name: Option<&str>,
     launch: &Launch,
-    config_file: &std::path::Path,
+    config_file: &Path,
     around: &Surroundings,
 ) -> Result<Connected, PlanError> {
     let source = read_source(&location.path, location.syntax)
         .map_err(PlanError::unreadable(&location.path))?;
-    let others = others(location, around);
-    let others = others.filter(|_| location.client.merges_files());
+    let others = match location.client.merges_files() {
+        true => others(location, around)?,
+        false => Vec::new(),
+    };
     for (location, source) in [(location.clone(), source.clone())]
         .into_iter()
         .chain(others)
@@ -105,7 +109,7 @@ fn has_profile(servers: &Node, location: &ConfigLocation, name: &str, launch: &L
     };
     let entry = servers.at(&location.path_of(name));
     let entry = entry.and_then(|entry| reading::read(location.client, entry, None).ok());
-    entry.is_some_and(|entry| entry.has_arguments(&["--profile", profile]))
+    entry.is_some_and(|entry| entry.profile() == Some(profile))
 }
 
 /// The edit of the client's list of permitted servers, if it lacks our entry `name` of `servers`.
@@ -123,18 +127,32 @@ pub(super) fn permission(
 }
 
 /// The other files of the user that can be read, if `location` is one of the user.
-pub(super) fn others<'a>(
+///
+/// # Errors
+/// When one that cannot be read may have our entry.
+pub(super) fn others(
     location: &ConfigLocation,
-    around: &'a Surroundings,
-) -> impl Iterator<Item = (ConfigLocation, Source)> + use<'a> {
-    let client = Some(location.client).filter(|_| location.scope == Scope::User);
-    let others = client
-        .into_iter()
-        .flat_map(|client| client.other_places(around));
-    others.filter_map(|other| {
-        let source = read_source(&other.path, other.syntax).ok()?;
-        Some((other, source))
-    })
+    around: &Surroundings,
+) -> Result<Vec<(ConfigLocation, Source)>, PlanError> {
+    let mut found = Vec::new();
+    if location.scope == Scope::User {
+        for other in location.client.other_places(around) {
+            match read_source(&other.path, other.syntax) {
+                Ok(source) => found.push((other, source)),
+                Err(error) if names_mcpzip(&other.path) => {
+                    return Err(PlanError::unreadable(&other.path)(error));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a file that is not in its format has the name.
+fn names_mcpzip(path: &Path) -> bool {
+    let bytes = read_regular(path, FILE_LIMIT).unwrap_or_default();
+    String::from_utf8_lossy(&bytes).contains(entry::NAME)
 }
 
 /// Plans the removal of our entries at `location` and, for one of the user, in the other files of the user, under any name. A list that
@@ -152,7 +170,7 @@ pub(crate) fn disconnect(
     let (mut edits, mut names, mut known) = (Vec::new(), Vec::new(), Vec::new());
     for (location, source) in [(location.clone(), source)]
         .into_iter()
-        .chain(others(location, around))
+        .chain(others(location, around)?)
     {
         let own = own_entries(&location, source.text.node());
         edits.extend(removal(&location, &source, &own, journal)?);
@@ -205,7 +223,7 @@ fn removal(
 }
 
 /// The variables that the configuration names; empty if it is missing or cannot be read.
-pub(super) fn variables_of(config_file: &std::path::Path) -> Vec<String> {
+pub(super) fn variables_of(config_file: &Path) -> Vec<String> {
     let config = read_source(config_file, super::Syntax::Json).ok();
     let mut variables = config
         .map(|config| references::variables(&config.text.node().to_json()))

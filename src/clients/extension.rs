@@ -86,10 +86,10 @@ impl Plan {
         around: &Surroundings,
     ) -> Result<Connection, PlanError> {
         if location.client.merges_files() {
-            let mut others = connection::others(location, around);
-            let own = others.find_map(|(other, source)| {
-                own_entries(&other, source.text.node()).into_iter().next()
-            });
+            let others = connection::others(location, around)?.into_iter();
+            let own = others
+                .flat_map(|(other, source)| own_entries(&other, source.text.node()))
+                .next();
             if let Some(known) = own {
                 return Ok(Connection::Already(known));
             }

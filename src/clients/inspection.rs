@@ -8,8 +8,8 @@ use super::cache::read_source;
 use super::connection::variables_of;
 use super::edit::{Edit, PlanError};
 use super::{
-    Client, CodexApproval, ConfigLocation, Found, Launch, Node, Survey, Target, Text, TextError,
-    entry,
+    Client, CodexApproval, ConfigLocation, Entry, Found, Launch, Node, Survey, Target, Text,
+    TextError, entry,
 };
 
 /// An entry for mcpzip in a client's file.
@@ -21,23 +21,14 @@ pub(crate) struct OwnEntry {
     pub name: String,
     /// The program that it starts, as written.
     pub program: String,
-    /// The arguments of the program.
-    pub args: Vec<String>,
+    /// The entry in our form.
+    pub entry: Entry,
     /// Whether the client has it switched off.
     pub is_disabled: bool,
     /// The missing keys that the client needs.
     pub lacks: Vec<String>,
     /// The warning, if the client refuses every call through the entry.
     pub refusal: Option<String>,
-}
-
-impl OwnEntry {
-    /// The profile that its arguments name.
-    #[must_use]
-    pub(crate) fn profile(&self) -> Option<&str> {
-        let mut args = self.args.iter().skip_while(|arg| *arg != "--profile");
-        args.nth(1).map(String::as_str)
-    }
 }
 
 /// The variables that Codex passes on.
@@ -63,7 +54,7 @@ pub(crate) fn own_entries(survey: &Survey, launch: &Launch, config_file: &Path) 
 /// Our entry `found` in a survey.
 pub(super) fn own_entry(found: &Found, survey: &Survey, launch: &Launch) -> Option<OwnEntry> {
     let entry = found.entry.as_ref().ok()?;
-    let Target::Local { command, args, .. } = &entry.target else {
+    let Target::Local { command, .. } = &entry.target else {
         return None;
     };
     let source = survey.files.get(&found.location.path)?;
@@ -71,7 +62,7 @@ pub(super) fn own_entry(found: &Found, survey: &Survey, launch: &Launch) -> Opti
         location: found.location.clone(),
         name: found.name.clone(),
         program: command.clone(),
-        args: args.clone(),
+        entry: entry.clone(),
         is_disabled: found.is_switched_off,
         lacks: lacks(&source.text, &found.location, &found.name, launch),
         refusal: entry::refusal(source.text.node(), &found.location, &found.name),

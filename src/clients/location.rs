@@ -170,6 +170,16 @@ impl Client {
         matches!(self, Self::OpenCode | Self::Continue)
     }
 
+    /// Whether an entry of mcpzip in the file `one` serves what has left `other`: it is that file, or the client merges both.
+    pub(super) fn serves(self, one: &Path, other: &Path, around: &Surroundings) -> bool {
+        let is_of_user = |path: &Path| {
+            let others = self.other_places(around).into_iter();
+            let mut all = others.chain([self.user_location(around)]);
+            all.any(|known| known.path == path)
+        };
+        one == other || self.merges_files() && is_of_user(one) && is_of_user(other)
+    }
+
     /// The existing files of the user's servers other than [`Client::user_location`]: those of profiles, and those that the client merges.
     pub(super) fn other_places(self, around: &Surroundings) -> Vec<ConfigLocation> {
         let files: Vec<PathBuf> = match self {

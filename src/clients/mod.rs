@@ -88,8 +88,7 @@ pub(crate) fn starts_mcpzip(entry: &str) -> bool {
     };
     let is_command_line = text.node().get("cli") == Some(&Node::Flag(true));
     let entry = reading::read(Client::ClaudeCode, text.node(), None);
-    !is_command_line
-        && entry.is_ok_and(|entry| entry.is_mcpzip() && !entry.has_arguments(&["--config"]))
+    !is_command_line && entry.is_ok_and(|entry| entry.is_mcpzip() && entry.config().is_none())
 }
 
 /// A program that uses MCP servers.

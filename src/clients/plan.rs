@@ -216,7 +216,10 @@ impl Plan {
                         &mut blocking,
                     )
                 })
-                .or_else(|| astray::elsewhere(client, survey, config_file))
+                .or_else(|| {
+                    let ours = (&servers, config.text.node());
+                    astray::elsewhere(found, survey, ours, config_file)
+                })
                 .or_else(|| off_elsewhere(found, &servers).filter(|_| !choice.drop_rules))
                 .or_else(|| {
                     let reason = guarded_elsewhere(found, survey, choice, &servers, &mut blocking)

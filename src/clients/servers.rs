@@ -48,6 +48,8 @@ pub(crate) struct Twin {
     pub secrets: Vec<String>,
     /// Whether the secret of one is only a reference to a variable that is not set.
     pub is_complement: bool,
+    /// Whether the secret of one is in a keychain that cannot be read.
+    pub is_unread: bool,
 }
 
 /// Literal secrets: the name of each server, and where it has them.
@@ -183,6 +185,7 @@ impl Servers {
             known,
             secrets: difference.keys,
             is_complement: !difference.is_other,
+            is_unread: difference.is_unread,
         }));
         let wanted = name;
         let is_conflict = self.position(&wanted).is_some();
@@ -356,6 +359,7 @@ impl Servers {
                 known,
                 secrets: difference.keys,
                 is_complement: !difference.is_other,
+                is_unread: difference.is_unread,
             });
         }
         let wanted = name;

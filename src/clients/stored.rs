@@ -54,6 +54,8 @@ pub(super) struct Difference {
     pub(super) is_other: bool,
     /// Whether a secret is known to be another one.
     pub(super) is_known: bool,
+    /// Whether a secret of the keychain cannot be read.
+    pub(super) is_unread: bool,
 }
 
 /// A literal secret in an entry.
@@ -214,7 +216,8 @@ impl Stored {
         }
     }
 
-    /// The secrets in which two entries differ. `None` if they differ in anything else.
+    /// The secrets in which two entries differ. `None` if they differ in anything else. Texts that are equal once their references are
+    /// filled in are equal, under any name.
     pub(super) fn difference(&self, one: &Node, other: &Node) -> Option<Difference> {
         let mut difference = Difference::default();
         let command = command_of(one);
@@ -226,14 +229,14 @@ impl Stored {
         for (key, one) in ours {
             let other = other.get(key)?;
             if !one.is_same(other) {
-                pairs.extend(secret_pairs(key, one, other, command)?);
+                pairs.extend(differing(key, one, other, command)?);
             }
         }
         // Most pairs of entries are two servers: they do not need the variables.
         if !pairs.is_empty() {
             let environment = self.environment();
-            for (name, one, other) in pairs {
-                difference.add(name, one, other, &environment);
+            for pair in pairs {
+                difference.add(pair, &environment)?;
             }
         }
         Some(difference)
@@ -360,13 +363,21 @@ impl Stored {
 }
 
 impl Difference {
-    fn add(&mut self, key: String, one: &str, other: &str, environment: &Environment) {
-        self.keys.push(key);
+    /// Adds a text in which they differ. `None` if that makes them two servers.
+    fn add(&mut self, pair: Pair<'_>, environment: &Environment) -> Option<()> {
+        let (one, other) = (pair.one, pair.other);
+        self.keys.push(pair.key);
         let (ours, theirs) = (filled_in(one, environment), filled_in(other, environment));
         if ours.is_some() && ours == theirs {
-            return;
+            return Some(());
+        }
+        let is_unread =
+            ours.is_none() && may_mean(one, other) || theirs.is_none() && may_mean(other, one);
+        if !is_unread && !pair.is_secret {
+            return None;
         }
         self.is_open = true;
+        self.is_unread |= is_unread;
         match (ours, theirs) {
             // The first entry stays as it is, so its variable gets the value.
             (None, Some(_)) => match value_of_reference(one, other) {
@@ -380,7 +391,28 @@ impl Difference {
                 self.is_known |= ours.is_some() && theirs.is_some();
             }
         }
+        Some(())
     }
+}
+
+/// Whether `written`, which has a secret of the keychain, may be `text` once that can be read.
+fn may_mean(written: &str, text: &str) -> bool {
+    let mut pieces = written.split("${");
+    let first = pieces.next().unwrap_or_default();
+    let pieces = pieces.map(|piece| piece.split_once('}').map_or("", |(_, after)| after));
+    let mut pieces: Vec<&str> = pieces.collect();
+    let last = pieces.pop().unwrap_or_default();
+    let inner = text
+        .strip_prefix(first)
+        .and_then(|rest| rest.strip_suffix(last));
+    let has_all = |mut rest: &str| {
+        pieces.iter().all(|piece| {
+            let found = rest.split_once(piece);
+            rest = found.map_or("", |(_, after)| after);
+            found.is_some()
+        })
+    };
+    written.contains("${keyring:") && inner.is_some_and(has_all)
 }
 
 /// The variable of `written`, one reference behind any text, with its value in `literal`.
@@ -406,13 +438,37 @@ fn value_of(text: &str) -> &str {
     }
 }
 
-/// The texts under one key in which two entries differ, if all of them are secrets: the name and both texts of each.
-fn secret_pairs<'n>(
+/// A text in which two entries differ.
+struct Pair<'n> {
+    /// The name of the variable, header or option.
+    key: String,
+    one: &'n str,
+    other: &'n str,
+    /// Whether it is a secret as a whole.
+    is_secret: bool,
+}
+
+impl<'n> Pair<'n> {
+    /// Two texts that may have one meaning. `None` if they are known to be others: neither is a secret or has a reference.
+    fn of(key: &str, one: &'n Node, other: &'n Node, is_secret: bool) -> Option<Self> {
+        let (one, other) = (one.as_text()?, other.as_text()?);
+        let may_be_one = is_secret || has_reference(one) || has_reference(other);
+        may_be_one.then(|| Self {
+            key: key.to_owned(),
+            one,
+            other,
+            is_secret,
+        })
+    }
+}
+
+/// The texts under one key in which two entries differ. `None` if they differ in anything else.
+fn differing<'n>(
     key: &str,
     one: &'n Node,
     other: &'n Node,
     command: &str,
-) -> Option<Vec<(String, &'n str, &'n str)>> {
+) -> Option<Vec<Pair<'n>>> {
     match (one, other) {
         (Node::Map(_), Node::Map(_)) if GIVEN.contains(&key) => {
             let (ours, theirs) = (one.members(), other.members());
@@ -420,9 +476,10 @@ fn secret_pairs<'n>(
                 .iter()
                 .filter(|(name, value)| !other.get(name).is_some_and(|other| value.is_same(other)));
             let pairs = differing.map(|(name, value)| {
-                let (one, other) = (value.as_text()?, other.get(name)?.as_text()?);
-                let is_either = is_secret(name, one) || is_secret(name, other);
-                is_either.then(|| ((*name).to_owned(), one, other))
+                let other = other.get(name)?;
+                let is_secret =
+                    |node: &Node| node.as_text().is_some_and(|text| is_secret(name, text));
+                Pair::of(name, value, other, is_secret(value) || is_secret(other))
             });
             (ours.len() == theirs.len()).then(|| pairs.collect())?
         }
@@ -431,17 +488,21 @@ fn secret_pairs<'n>(
             let differing = both.filter(|(_, (one, other))| !one.is_same(other));
             let pairs = |secrets: &[Secret<String>]| {
                 let pairs = differing.clone().map(|(at, (one, other))| {
-                    let (one, other) = (one.as_text()?, other.as_text()?);
                     let before = at.checked_sub(1).and_then(|at| ours[at].as_text());
-                    let option = option_of(before, one, secrets)?;
-                    (option_of(before, other, secrets) == Some(option))
-                        .then(|| (option.to_owned(), one, other))
+                    let option = option_of(before, one.as_text()?, secrets);
+                    let option = option.filter(|_| {
+                        option == option_of(before, other.as_text().unwrap_or(""), secrets)
+                    });
+                    Pair::of(option.unwrap_or("argument"), one, other, option.is_some())
                 });
                 pairs.collect::<Option<Vec<_>>>()
             };
             // Most entries differ in other words, for which the secrets need not be known.
             pairs(&[])?;
             pairs(&secret_arguments(command, &texts(one)))
+        }
+        (Node::Text(_), Node::Text(_)) if key == "url" => {
+            Some(vec![Pair::of(key, one, other, false)?])
         }
         _ => None,
     }

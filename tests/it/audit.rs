@@ -106,6 +106,14 @@ fn without_the_key_nothing_is_written() {
     client.finish();
     assert!(!setup.home().path("state/audit").exists());
     assert!(lines(&setup).is_empty());
+    let turns_on = |setup: &Setup| {
+        let (shown, checked) = (setup.run(&["audit"]), setup.run(&["audit", "verify"]));
+        [shown.code(0), checked.code(1)].map(|told| told.stderr.contains("turns it on"))
+    };
+    assert_eq!(turns_on(&setup), [true; 2]);
+    let setup = setup.setting("audit", json!({}));
+    setup.save();
+    assert_eq!(turns_on(&setup), [false; 2]);
 }
 
 #[cfg(unix)]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -144,6 +145,32 @@ fn damage_anywhere_in_the_cache_is_repaired() {
 }
 
 #[test]
+fn a_damaged_definition_does_not_delay_the_first_search() {
+    let setup = two_servers();
+    let mut client = setup.connect();
+    until_both_found(&mut client);
+    client.finish();
+    // One server was never listed, and the index has to be built without the definition of the other.
+    for path in files(&setup.cache_path()) {
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        if name.starts_with("kitchen-") {
+            let mut bytes = fs::read(&path).unwrap();
+            let definition = bytes.windows(11).rposition(|part| part == b"inputSchema");
+            bytes[definition.unwrap()] ^= 1;
+            fs::write(&path, bytes).unwrap();
+        } else if name.starts_with("garden-") || name.ends_with(".index") {
+            fs::remove_file(&path).unwrap();
+        }
+    }
+    let mut client = setup.connect();
+    let start = Instant::now();
+    client.search("does water plants");
+    assert!(start.elapsed() < Duration::from_secs(5));
+    until_both_found(&mut client);
+    client.finish();
+}
+
+#[test]
 fn a_cache_directory_that_cannot_be_used_costs_only_the_next_start() {
     let setup = two_servers();
     fs::remove_dir(setup.cache_path()).unwrap();
@@ -193,7 +220,7 @@ fn killed_again_and_again_the_next_start_is_fine() {
         let mut client = setup.connect();
         client.begin("search_tools", r#"{"query":"does water plants"}"#);
         // Each round a little further into the work.
-        std::thread::sleep(std::time::Duration::from_millis(round * 4));
+        std::thread::sleep(Duration::from_millis(round * 4));
         client.signal(rustix::process::Signal::KILL);
         client.wait();
         assert!(!client.stderr().contains("panicked"), "{}", client.stderr());

@@ -733,7 +733,11 @@ fn a_server_that_learns_who_calls_stays() {
         r#"{"mcpServers": {"hub": {"url": "http://127.0.0.1:9/mcp", "forward_identity": {"header": "X-Who"}}, "b": {"command": "b"}}}"#,
     );
     let told = home.refused(&["avelino"]);
-    assert!(told.contains("forward_identity"), "{told}");
+    let way = "mcpzip does so by `identity`";
+    assert!(
+        told.contains("forward_identity") && told.contains(way),
+        "{told}"
+    );
     home.migrate(&["avelino", "--only", "b"]);
     assert!(home.config()["mcpServers"]["hub"].is_null());
 }

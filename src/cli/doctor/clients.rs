@@ -110,7 +110,7 @@ fn unheld_rules(
         let own = entries
             .iter()
             .filter(|entry| entry.location.client == client);
-        let profiles: BTreeSet<Option<&str>> = own.map(OwnEntry::profile).collect();
+        let profiles: BTreeSet<Option<&str>> = own.map(|own| own.entry.profile()).collect();
         let gets = |name: &str| {
             let mut profiles = profiles.iter();
             profiles.len() == 0
@@ -201,7 +201,7 @@ fn look(
             });
         }
     }
-    if let (Some(config), Some(_)) = (other_config(&entry.args, &machine.paths.config_file), app) {
+    if let (Some(config), Some(_)) = (other_config(&entry.entry, &machine.paths.config_file), app) {
         let what = format!("{location} uses `{}`", printable(config));
         examination.add(Finding::new(&kinds::CLIENT_OTHER_CONFIG, subject, what));
     }

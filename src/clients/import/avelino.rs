@@ -138,7 +138,9 @@ fn server(name: &str, written: &Node) -> DraftServer {
     }
     if written.get("forward_identity").is_some_and(is_on) {
         server.blocking.push(
-            "its `forward_identity` tells the server who calls, and mcpzip does not; every caller would be the same to it".to_owned(),
+            "its `forward_identity` tells the server who calls; mcpzip does so by `identity`, which it has for a server with a `url` and which \
+             has another form, so every caller would be the same to it: write that entry by hand"
+                .to_owned(),
         );
     }
     if let Some(acl) = written.get("tool_acl") {

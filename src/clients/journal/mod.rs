@@ -29,7 +29,7 @@ use super::edit::Edit;
 use super::history::History;
 use super::listed::FILE_LIMIT;
 use super::lock::{Lock, exclusive};
-use super::{Client, Node};
+use super::{Client, Node, Surroundings};
 use crate::config::link_target;
 use crate::files::{self, leads_nowhere, read_regular};
 use crate::secret::Secret;
@@ -284,17 +284,30 @@ impl Journal {
         Ok(ids.map(|id| self.summary(id)).collect())
     }
 
-    /// The newest run that has moved servers out of files of `client` and was not undone: its id and its command.
-    pub(crate) fn last_move(&self, client: Client) -> Option<(String, String)> {
+    /// The runs that have moved servers out of a file which an entry in one of the `edited` files served, and were not undone, the newest
+    /// first: their ids and commands. A server that `is_back` there does not count.
+    pub(crate) fn moves(
+        &self,
+        edited: &[Edit],
+        is_back: impl Fn(&Path, &str) -> bool,
+        around: &Surroundings,
+    ) -> Vec<(String, String)> {
         let ids = self.runs.ids().unwrap_or_default().into_iter().rev();
-        let mut runs = ids.filter_map(|id| Some((self.runs.load(&id).ok()?, id)));
-        runs.find_map(|(record, id)| {
-            let is_done = record.state == RunState::Done;
-            let has_moved = |file: &FileRecord| {
-                file.client.as_deref() == Some(client.name()) && !file.moved.is_empty()
-            };
-            (is_done && record.files.iter().any(has_moved)).then(|| (id, record.command.clone()))
-        })
+        let runs = ids.filter_map(|id| Some((self.runs.load(&id).ok()?, id)));
+        let is_served = |file: &FileRecord| {
+            edited.iter().any(|edit| {
+                let client = edit.client.filter(|client| file.is_of(*client));
+                client.is_some_and(|client| client.serves(&edit.path, &file.path, around))
+            })
+        };
+        let has_moved = |file: &FileRecord| {
+            let mut moved = file.moved.iter();
+            moved.any(|[there, _]| !is_back(&file.path, there)) && is_served(file)
+        };
+        let runs = runs.filter(|(record, _)| {
+            record.state != RunState::Undone && record.files.iter().any(has_moved)
+        });
+        runs.map(|(record, id)| (id, record.command)).collect()
     }
 
     fn summary(&self, id: String) -> Summary {
@@ -338,7 +351,11 @@ impl Journal {
     ///
     /// # Errors
     /// When there is no such run, or it cannot be undone.
-    pub(crate) fn preview(&self, id: Option<&str>) -> Result<Summary, JournalError> {
+    pub(crate) fn preview(
+        &self,
+        id: Option<&str>,
+        around: &Surroundings,
+    ) -> Result<Summary, JournalError> {
         let id = self.meant(id)?;
         let record = self.runs.load(&id)?;
         let reversal = Reversal::of(&self.runs, &id, &record)?;
@@ -346,34 +363,34 @@ impl Journal {
         // As the run has changed them: ours first.
         let outcomes = reversal.outcomes.into_iter().rev();
         (summary.files, summary.effects) = outcomes.map(|(path, _, it)| (path, it)).unzip();
-        summary.cut_off = self.cut_off(&summary)?;
+        summary.cut_off = self.cut_off(&summary, around)?;
         Ok(summary)
     }
 
     /// The servers that later runs have moved out of files from which an undo of the run in `preview` removes values: mcpzip's entry is
-    /// the one that a run adds to a client. A later run that has added another is not meant.
-    fn cut_off(&self, preview: &Summary) -> Result<Vec<CutOff>, JournalError> {
+    /// the one that a run adds to a client. A later run that has added another for the same file is not meant.
+    fn cut_off(
+        &self,
+        preview: &Summary,
+        around: &Surroundings,
+    ) -> Result<Vec<CutOff>, JournalError> {
         let both = preview.files.iter().zip(&preview.effects);
         let losing = both.filter(|(_, effect)| !effect.removed.is_empty());
         let losing: Vec<&PathBuf> = losing.map(|(path, _)| path).collect();
-        let files = self.runs.load(&preview.id)?.files.into_iter();
-        let losing = files.filter(|file| losing.contains(&&file.path));
-        let losing: BTreeSet<String> = losing.filter_map(|file| file.client).collect();
         let mut found = Vec::new();
         for run in self.runs.ids()?.into_iter().filter(|run| *run > preview.id) {
             let record = self.runs.load(&run).ok();
             let record = record.filter(|record| record.state != RunState::Undone);
             let files = record.map(|record| record.files).unwrap_or_default();
             let is_new = |file: &&FileRecord| file.steps.iter().any(|step| step.before.is_none());
-            let with_own = files.iter().filter(is_new);
-            let with_own: BTreeSet<String> = with_own.filter_map(|it| it.client.clone()).collect();
-            found.extend(files.into_iter().filter_map(|file| {
-                let is_meant = |client: &String| {
-                    losing.contains(client) && !with_own.contains(client) && !file.moved.is_empty()
-                };
-                Some(CutOff {
-                    client: file.client.filter(is_meant)?,
-                    servers: file.moved.into_iter().map(|[there, _]| there).collect(),
+            let with_own: Vec<&PathBuf> = files.iter().filter(is_new).map(|it| &it.path).collect();
+            found.extend(files.iter().filter_map(|file| {
+                let client = file.client.as_deref().and_then(Client::named)?;
+                let serves = |path: &&PathBuf| client.serves(path, &file.path, around);
+                let is_cut_off = losing.iter().any(serves) && !with_own.iter().any(serves);
+                (is_cut_off && !file.moved.is_empty()).then(|| CutOff {
+                    client: client.name().to_owned(),
+                    servers: file.moved.iter().map(|[there, _]| there.clone()).collect(),
                     run: run.clone(),
                 })
             }));

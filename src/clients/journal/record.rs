@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::error::{JournalError, disk};
 use crate::clients::edit::{Edit, Step};
 use crate::clients::servers::SERVERS;
-use crate::clients::{Node, Syntax, Text};
+use crate::clients::{Client, Node, Syntax, Text};
 use crate::config::link_target;
 use crate::files::{self, leads_nowhere};
 
@@ -106,6 +106,10 @@ impl Record {
 }
 
 impl FileRecord {
+    pub(super) fn is_of(&self, client: Client) -> bool {
+        self.client.as_deref() == Some(client.name())
+    }
+
     pub(super) fn new(edit: &Edit, before: &str, after: &str) -> Self {
         Self {
             path: edit.path.clone(),

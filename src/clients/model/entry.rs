@@ -2,7 +2,7 @@
 
 use super::super::Node;
 use super::Carried;
-use crate::config::{program_name, secret_arguments, secret_parameters};
+use crate::config::{env, program_name, secret_arguments, secret_parameters};
 use crate::secret::{Secret, is_reference, is_secret_name};
 
 /// A server as `mcpzip` can use it; its texts have references in our syntax.
@@ -185,12 +185,34 @@ impl Entry {
         }
     }
 
-    /// Whether its program gets these arguments, one after the other.
+    /// The configuration that it names, if it starts `mcpzip`.
     #[must_use]
-    pub(crate) fn has_arguments(&self, arguments: &[&str]) -> bool {
-        self.words()
-            .windows(arguments.len())
-            .any(|words| words == arguments)
+    pub(crate) fn config(&self) -> Option<&str> {
+        let named = self.setting("--config", env::CONFIG.name);
+        named.filter(|named| !named.is_empty())
+    }
+
+    /// The profile that it names, if it starts `mcpzip`.
+    #[must_use]
+    pub(crate) fn profile(&self) -> Option<&str> {
+        self.setting("--profile", env::PROFILE.name)
+    }
+
+    /// The value of an option in its arguments, or of a variable in its place.
+    fn setting(&self, option: &str, variable: &str) -> Option<&str> {
+        let Target::Local { args, env, .. } = &self.target else {
+            return None;
+        };
+        // A path may have spaces; the argument of a shell is a line of words.
+        let mut words = args.iter().map(String::as_str).chain(self.words());
+        let is_end = |rest: &&str| rest.is_empty() || rest.starts_with('=');
+        let written = words.find_map(|word| word.strip_prefix(option).filter(is_end));
+        let written = match written {
+            Some("") => words.next(),
+            written => written.map(|value| &value[1..]),
+        };
+        let set = env.iter().find(|(name, _)| name == variable);
+        written.or_else(|| set.map(|(_, value)| value.as_str()))
     }
 
     /// Whether it starts `mcpzip`, by any command.
@@ -199,7 +221,8 @@ impl Entry {
         let words = self.words();
         // A directory of that name is often an argument; a program of that name has a command after it.
         let starts_mcpzip = |pair: &[&str]| {
-            program_name(pair[0]) == "mcpzip" && matches!(pair[1], "serve" | "--config")
+            let is_own = pair[1] == "serve" || pair[1].starts_with("--config");
+            program_name(pair[0]) == "mcpzip" && is_own
         };
         words
             .first()

@@ -40,6 +40,7 @@ pub(in crate::proxy) struct Index {
 /// The state of the catalog that an index was built from.
 #[derive(Debug)]
 struct Built {
+    /// Of all its tools, also those that cannot be read: nothing has to wait for an index with them.
     fingerprint: Fingerprint,
     servers: BTreeSet<ServerName>,
     /// The servers of which it lacks tools, because their definitions cannot be read.
@@ -284,7 +285,7 @@ fn build(snapshot: &Snapshot, search: &Search) -> Result<Built, Error> {
     );
     search.rebuild(&fingerprint, &documents)?;
     Ok(Built {
-        fingerprint,
+        fingerprint: whole,
         servers,
         unread,
     })

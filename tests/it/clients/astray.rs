@@ -79,15 +79,73 @@ fn an_entry_that_starts_an_older_version_starts_this_one_when_servers_move() {
 
 #[test]
 fn servers_stay_behind_an_entry_with_another_configuration() {
-    let machine = Machine::new();
     let program = crate::support::program::mcpzip().display().to_string();
-    let before = file(&program, &["serve", "--config", "/nowhere/c.json"]);
-    machine.put(user_file("cursor"), &before);
-    let report = machine.migrate(&[]);
-    let (said, why) = verdict(&report, "extra");
-    assert!(
-        said == "stays" && why.contains("`mcpzip migrate --config /nowhere/c.json`"),
-        "{report:#}"
-    );
-    assert_eq!(machine.read(user_file("cursor")), before);
+    let named = [
+        (json!(["serve", "--config", "/nowhere/c.json"]), json!({})),
+        (json!(["serve", "--config=/nowhere/c.json"]), json!({})),
+        (json!(["--config=/nowhere/c.json", "serve"]), json!({})),
+        (
+            json!(["serve"]),
+            json!({ "MCPZIP_CONFIG": "/nowhere/c.json" }),
+        ),
+    ];
+    for (args, env) in named {
+        let machine = Machine::new();
+        let own = json!({ "command": program, "args": args, "env": env });
+        let before = json!({ "mcpServers": { "mcpzip": own, "extra": { "command": "x" } } });
+        let before = before.to_string();
+        machine.put(user_file("cursor"), &before);
+        let report = machine.migrate(&[]);
+        let (said, why) = verdict(&report, "extra");
+        assert!(
+            said == "stays" && why.contains("`mcpzip migrate --config /nowhere/c.json`"),
+            "{args} {env}: {report:#}"
+        );
+        assert_eq!(machine.read(user_file("cursor")), before);
+    }
+}
+
+#[test]
+fn servers_that_the_profile_of_an_entry_does_not_have_stay() {
+    let config = |servers: &[&str]| {
+        json!({ "mcpServers": { "a": { "command": "a" } }, "profiles": { "r": { "servers": servers } } })
+            .to_string()
+    };
+    let program = crate::support::program::mcpzip().display().to_string();
+    let named = [
+        (json!(["serve", "--profile", "r"]), json!({})),
+        (json!(["serve", "--profile=r"]), json!({})),
+        (json!(["serve"]), json!({ "MCPZIP_PROFILE": "r" })),
+    ];
+    let migrate = ["migrate", "--yes", "--json"];
+    let init = ["init", "--yes", "--json", "--no-test"];
+    for (args, env) in named {
+        let own = json!({ "command": program, "args": args, "env": env });
+        let servers =
+            json!({ "mcpzip": own, "a": { "command": "a" }, "extra": { "command": "x" } });
+        let before = json!({ "mcpServers": servers }).to_string();
+        for command in [&migrate[..], &init, &["migrate", "--dry-run", "--json"]] {
+            let machine = Machine::new();
+            machine.setup().save_text(&config(&["a"]));
+            machine.put(user_file("cursor"), &before);
+            let report = machine.run(command).code(0).json();
+            let plan = report.get("plan").unwrap_or(&report);
+            let why = "mcpzip has the profile `r` in Cursor, where it would be missing; name it in `profiles.r.servers`";
+            assert!(plan.to_string().contains(why), "{args} {env}: {report:#}");
+            assert_eq!(verdict(plan, "a").0, "moves", "{report:#}");
+            assert!(machine.read(user_file("cursor")).contains("extra"));
+            assert_eq!(machine.servers()["extra"], Value::Null, "{report:#}");
+        }
+        // As the reason says: once the profile has it, it moves.
+        for servers in [&["a", "extra"][..], &["*"]] {
+            let machine = Machine::new();
+            machine.setup().save_text(&config(servers));
+            machine.put(user_file("cursor"), &before);
+            let report = machine.migrate(&[]);
+            assert_eq!(verdict(&report, "extra").0, "moves", "{report:#}");
+            let connect = ["connect", "cursor", "--profile", "r"];
+            let known = machine.run(&connect).code(0).json();
+            assert_eq!(known["changed"], false, "{known:#}");
+        }
+    }
 }

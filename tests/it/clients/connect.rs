@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::case::{CLIENTS, Machine, new_file, user_file};
+use crate::support::command;
 use crate::support::terminal::Terminal;
 
 #[test]
@@ -334,6 +335,25 @@ fn disconnect_says_how_moved_servers_come_back() {
     let _ = machine.run(&["init", "--yes"]).code(0);
     let told = machine.run(&["disconnect", "cursor"]).code(0);
     assert!(!told.stderr.contains("mcpzip undo"), "{told}");
+    // The servers of each run are named, until the user has put them back.
+    machine.put(user_file("cursor"), own);
+    let first = machine.migrate(&[])["undo"].clone();
+    let mut both: Value = serde_json::from_str(&machine.read(user_file("cursor"))).unwrap();
+    both["mcpServers"]["y"] = json!({ "command": "y-mcp" });
+    machine.put(user_file("cursor"), &both.to_string());
+    let second = machine.migrate(&[])["undo"].clone();
+    both["mcpServers"]["x"] = json!({ "command": "x-mcp" });
+    let both = both.to_string();
+    for (file, runs) in [(None, &[&first, &second][..]), (Some(&both), &[])] {
+        if let Some(file) = file {
+            machine.put(user_file("cursor"), file);
+        }
+        let told = machine.run(&["disconnect", "cursor"]).code(0);
+        let named = told.stderr.matches("gives them back").count();
+        let has = |run: &&&Value| told.stderr.contains(run.as_str().unwrap());
+        let all = runs.iter().all(|run| has(&run));
+        assert!(named == runs.len() && all, "{told}");
+    }
 }
 
 #[cfg(unix)]
@@ -373,6 +393,54 @@ fn undo_of_an_older_run_names_the_servers_that_its_client_then_loses() {
         screen.contains("Cursor will no longer reach what a later run moved: beta"),
         "{screen}"
     );
+}
+
+/// The file of Cursor or VS Code that has lost a server to mcpzip is the one whose entry counts.
+#[test]
+fn an_entry_in_another_file_of_a_client_neither_hides_nor_is_a_loss() {
+    let run = |report: &Value| report["undo"].as_str().unwrap().to_owned();
+    let cut_off = |machine: &Machine, run: &str| {
+        let preview = machine.run(&["undo", run, "--dry-run"]).code(0).json();
+        preview["cut_off"].clone()
+    };
+    // An entry that a later run added to a profile of VS Code does not serve the default profile.
+    let machine = Machine::new();
+    let default = user_file("vscode");
+    machine.put(default, r#"{"servers": {}}"#);
+    let first = run(&machine.run(&["connect", "vscode"]).code(0).json());
+    let mut file: Value = serde_json::from_str(&machine.read(default)).unwrap();
+    file["servers"]["a"] = json!({ "command": "a" });
+    machine.put(default, &file.to_string());
+    machine.put(
+        ".config/Code/User/profiles/p1/mcp.json",
+        r#"{"servers": {"b": {"command": "b"}}}"#,
+    );
+    let later = run(&machine.migrate(&[]));
+    let expected = json!([{ "client": "vscode", "servers": ["a"], "run": later }]);
+    assert_eq!(cut_off(&machine, &first), expected);
+    // The entry of a project goes, and that of the user still serves what has left the user's file.
+    let machine = Machine::new();
+    let project = machine.home("project");
+    std::fs::create_dir(&project).unwrap();
+    let in_project = |command: &str| {
+        let mut command = machine
+            .setup()
+            .command(&[command, "cursor", "--scope", "project"]);
+        command.current_dir(&project);
+        command::run(command, "").code(0)
+    };
+    machine.put(user_file("cursor"), r#"{"mcpServers": {}}"#);
+    let _ = machine.run(&["connect", "cursor"]).code(0);
+    let second = run(&in_project("connect").json());
+    let mut own: Value = serde_json::from_str(&machine.read(user_file("cursor"))).unwrap();
+    own["mcpServers"]["a"] = json!({ "command": "a" });
+    machine.put(user_file("cursor"), &own.to_string());
+    let _ = machine.migrate(&[]);
+    assert_eq!(cut_off(&machine, &second), Value::Null);
+    let told = in_project("disconnect");
+    assert!(!told.stderr.contains("gives them back"), "{told}");
+    let told = machine.run(&["disconnect", "cursor"]).code(0);
+    assert!(told.stderr.contains("gives them back"), "{told}");
 }
 
 #[cfg(unix)]

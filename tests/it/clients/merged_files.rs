@@ -159,3 +159,30 @@ fn a_file_of_a_project_that_is_a_link_to_nowhere_is_not_missing() {
         );
     }
 }
+
+#[test]
+fn a_file_with_the_entry_that_cannot_be_read_is_named() {
+    const OWN: &str = ".continue/mcpServers/mcpzip.json";
+    let machine = Machine::new();
+    machine.put(user_file("continue"), "name: x\nversion: 0.0.1\n");
+    let broken = machine.put(OWN, r#"{"mcpServers": {"mcpzip": {"command": "mcpzip","#);
+    let before = machine.everything();
+    for command in ["connect", "disconnect"] {
+        let told = machine.run(&[command, "continue"]).code(1);
+        assert!(told.stderr.contains(broken.to_str().unwrap()), "{told}");
+    }
+    assert_eq!(machine.everything(), before);
+    // One of other servers is nothing to them. An entry in a file of its own, which goes, has served the other file.
+    machine.put(OWN, r#"{"mcpServers": {"other": "#);
+    let _ = machine.run(&["connect", "continue"]).code(0);
+    let _ = machine.run(&["disconnect", "continue"]).code(0);
+    let machine = Machine::new();
+    machine.put(
+        user_file("continue"),
+        "name: x\nversion: 0.0.1\nmcpServers:\n  - name: gh\n    command: gh-mcp\n",
+    );
+    let _ = machine.run(&["connect", "continue"]).code(0);
+    machine.migrate(&[]);
+    let told = machine.run(&["disconnect", "continue"]).code(0);
+    assert!(told.stderr.contains("gives them back"), "{told}");
+}

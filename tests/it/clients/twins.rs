@@ -3,9 +3,15 @@
 use serde_json::{Value, json};
 
 use super::case::{Machine, user_file, verdict};
+use crate::support::{Setup, command};
 
 const LITERAL: &str = "ghp_0123456789abcdefABCDEF0123456789abcd";
 const OTHER: &str = "ghp_zyxwvutsrqponmlkZYXWVU9876543210dcba";
+/// The key of the encrypted file of secrets.
+const KEY: (&str, &str) = (
+    "MCPZIP_SECRET_KEY",
+    "AQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQEBAQE",
+);
 
 /// Claude Code and Cursor with one server and these tokens.
 fn machine(of_claude: &str, of_cursor: &str) -> Machine {
@@ -317,4 +323,95 @@ fn a_tool_that_one_client_denies_is_not_said_to_be_asked_about() {
         told.contains("asks the user before tools (`push`)"),
         "{told}"
     );
+}
+
+/// Gemini CLI and Cursor with one server, of which Gemini CLI allows one tool: Gemini CLI's is moved first, and its secrets go where
+/// `arguments` say. Returns the report of Cursor's migration in `later`, and the servers after it.
+#[track_caller]
+fn moved_apart(entry: &Value, arguments: &[&str], later: &[(&str, &str)]) -> (String, Value) {
+    let machine = Machine::new();
+    let with_key = |variables: &[(&str, &str)], arguments: &[&str]| {
+        let setup = machine.setup().clone();
+        let set = |setup: Setup, (name, value): &(&str, &str)| setup.variable(name, value);
+        let setup = variables.iter().fold(setup, set);
+        let ended = command::run(setup.command(arguments), "").code(0);
+        assert!(!ended.to_string().contains(LITERAL), "{ended}");
+        ended.to_string()
+    };
+    let mut limited = entry.clone();
+    limited["includeTools"] = json!(["ok"]);
+    if let Some(url) = limited["url"].take().as_str() {
+        limited["httpUrl"] = json!(url);
+    }
+    limited
+        .as_object_mut()
+        .unwrap()
+        .retain(|_, value| !value.is_null());
+    let file = |entry: &Value| json!({ "mcpServers": { "gh": entry } }).to_string();
+    machine.put(user_file("gemini-cli"), &file(&limited));
+    let migrate = ["migrate", "--yes", "--client"];
+    let first = arguments
+        .contains(&"--extract-secrets")
+        .then_some("--extract-secrets");
+    let first: Vec<&str> = migrate
+        .into_iter()
+        .chain(["gemini-cli"])
+        .chain(first)
+        .collect();
+    with_key(&[KEY], &first);
+    if arguments.first() == Some(&"secret") {
+        with_key(&[KEY], arguments);
+    }
+    assert!(!machine.servers().to_string().contains(LITERAL), "{entry}");
+    machine.put(user_file("cursor"), &file(entry));
+    let report = with_key(later, &[&migrate[..], &["cursor"]].concat());
+    (report, machine.servers())
+}
+
+/// Servers with a secret in each place of an entry.
+fn with_secrets() -> [Value; 6] {
+    let url = format!("postgres://me:{LITERAL}@h/db");
+    [
+        json!({ "command": "pg", "env": { "DATABASE_URI": url } }),
+        json!({ "url": "https://x.test/mcp", "headers": { "X-Database": url } }),
+        json!({ "command": "pg", "args": [LITERAL] }),
+        json!({ "command": "npx", "args": ["-y", "pkg", LITERAL] }),
+        json!({ "command": "pg", "args": ["--dsn", url] }),
+        json!({ "url": format!("https://x.test/mcp?api_key={LITERAL}") }),
+    ]
+}
+
+#[test]
+fn a_secret_that_moved_out_of_any_place_leaves_one_server_with_its_rules() {
+    for entry in with_secrets() {
+        for arguments in [&["--extract-secrets"][..], &["secret", "migrate", "--yes"]] {
+            let (report, servers) = moved_apart(&entry, arguments, &[KEY]);
+            let all: Vec<&String> = servers.as_object().unwrap().keys().collect();
+            assert_eq!(all, ["gh"], "{entry}: {report}");
+            assert_eq!(servers["gh"]["tools"]["allow"], json!(["ok"]), "{report}");
+        }
+    }
+}
+
+#[test]
+fn a_secret_that_cannot_be_read_leaves_two_servers_with_the_rules_of_both() {
+    for entry in with_secrets() {
+        let (report, servers) = moved_apart(&entry, &["secret", "migrate", "--yes"], &[]);
+        for name in ["gh", "gh-cursor"] {
+            let rules = &servers[name]["tools"]["allow"];
+            assert_eq!(rules, &json!(["ok"]), "{entry}: {name}: {report}");
+        }
+        assert!(report.contains("cannot be read now"), "{entry}: {report}");
+    }
+    // Another server is not limited by it.
+    let file = |entry: Value| json!({ "mcpServers": { "gh": entry } }).to_string();
+    let machine = Machine::new();
+    let known = json!({ "command": "pg", "env": { "DB": "pg://me:${keyring:A}@h/db" }, "tools": { "allow": ["ok"] } });
+    machine.setup().save_text(&file(known));
+    machine.put(
+        user_file("cursor"),
+        &file(json!({ "command": "pg", "env": { "DB": "pg://me:x@other/db" } })),
+    );
+    machine.migrate(&[]);
+    assert_eq!(machine.servers()["gh-cursor"]["tools"], Value::Null);
 }
