@@ -92,7 +92,7 @@ impl KeptData {
 }
 
 impl std::fmt::Display for KeptData {
-    /// Where they are.
+    /// The place of the data, and how to keep them.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { package, variable } = self;
         write!(
