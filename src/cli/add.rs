@@ -17,7 +17,7 @@ use super::trial::Trial;
 use crate::clients::{BeforeChange, Journal, starts_mcpzip};
 use crate::config::find_program;
 use crate::config::{
-    Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Trust,
+    Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Transport, Trust,
     change_servers, restrictions, secret_arguments, secret_parameters,
 };
 use crate::files;
@@ -253,8 +253,13 @@ impl Addition<'_> {
         hints.extend(replaced_hint(&before, &self.entry));
         let was_off = before.iter().any(|it| *it == ("disabled", "true".into()));
         let mut servers = changed.config.servers.iter();
-        if was_off && servers.any(|(it, entry)| it.as_str() == name && !entry.disabled) {
+        let entry = servers.find(|(it, _)| it.as_str() == name);
+        let entry = entry.map(|(_, entry)| entry);
+        if was_off && entry.is_some_and(|entry| !entry.disabled) {
             hints.extend(refusal_hint(name, paths));
+        }
+        if let Some(Transport::Stdio(stdio)) = entry.map(|entry| &entry.transport) {
+            hints.extend(stdio.kept_data().map(|data| data.to_string()));
         }
         hints.extend(changed.config.warnings_about(name));
         hints.extend(approval_hint(name, &changed.config));

@@ -61,6 +61,23 @@ pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// `text` for a person who uses the gateway of others: in place of each command in parentheses, `way`.
+pub(crate) fn without_commands(text: &str, way: &str) -> String {
+    const START: &str = "(`mcpzip ";
+    let mut parts = text.split(START);
+    let mut whole = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        match part.split_once(')') {
+            Some((_, rest)) => whole.push_str(&format!("({way}){rest}")),
+            None => {
+                whole.push_str(START);
+                whole.push_str(part);
+            }
+        }
+    }
+    whole
+}
+
 /// The command `line`, such as `mcpzip status`, with the options.
 pub(crate) fn command_with_options(line: &str) -> String {
     let text = format!("`{line}`");

@@ -277,6 +277,22 @@ impl Config {
         }
     }
 
+    /// The window in which the person whom the configuration is for manages the gateway, in words.
+    #[must_use]
+    pub(crate) fn window_of_manager(&self) -> Option<String> {
+        let Subject::Person(person) = &self.subject else {
+            return None;
+        };
+        let http = self.http.as_ref().ok().filter(|http| http.ui)?;
+        let manages = self
+            .managing_roles()
+            .any(|role| person.roles.contains(role));
+        manages.then(|| match &http.public_url {
+            Some(url) => format!("the window {url}/ui/"),
+            None => "the window of this gateway".to_owned(),
+        })
+    }
+
     /// Whether the configuration is for one person.
     #[must_use]
     pub(crate) fn is_for_person(&self) -> bool {

@@ -97,7 +97,7 @@ mod watch;
 
 pub(crate) use access_tokens::{ResourceServer, is_protected};
 pub(crate) use adaptation::{Override, Overrides, Preset};
-pub(crate) use advice::{command_with_options, remember_options, with_options};
+pub(crate) use advice::{command_with_options, remember_options, with_options, without_commands};
 pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use authorization::{AuthorizationServer, LoginProvider};
@@ -154,7 +154,7 @@ pub(crate) use saved_scripts::scripts_folder;
 pub(crate) use secrets_file::{filled_in, secrets_file, stored_secrets};
 pub(crate) use session_env::SessionEnv;
 pub(crate) use settings::{Config, StandIn};
-pub(crate) use sharing::{KnownPackage, Sharing};
+pub(crate) use sharing::{KeptData, KnownPackage, Sharing};
 pub(crate) use shown::Shown;
 pub(crate) use store::{StoreKey, StoreOptions};
 pub(crate) use subject::{LOCAL, Subject};

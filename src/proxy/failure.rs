@@ -96,7 +96,12 @@ pub(crate) enum Failure {
         needed: Vec<String>,
     },
     /// The audit log cannot be written.
-    Unlogged { name: String, cause: String },
+    Unlogged {
+        name: String,
+        /// Whether the call may have acted; otherwise nothing was sent.
+        was_made: bool,
+        cause: String,
+    },
 }
 
 /// Why a tool is withheld.

@@ -245,7 +245,9 @@ impl<'a> CallEvent<'a> {
         written: &'a str,
         arguments: &'a str,
     ) -> Result<Self, Failure> {
-        audit.ready().map_err(|error| unwritten(written, &error))?;
+        audit
+            .ready()
+            .map_err(|error| unwritten(written, false, &error))?;
         Ok(Self {
             audit,
             view,
@@ -302,7 +304,8 @@ impl<'a> CallEvent<'a> {
         let written = self.end(prepared, outcome.as_ref().map(reply))?;
         if written.is_some() {
             let committed = Box::pin(self.audit.committed(written)).await;
-            committed.map_err(|error| unwritten(self.written, &error))?;
+            let was_made = outcome.as_ref().err().is_none_or(was_made);
+            committed.map_err(|error| unwritten(self.written, was_made, &error))?;
         }
         outcome
     }
@@ -386,9 +389,10 @@ impl<'a> CallEvent<'a> {
         event.rule = rule.or(prepared.rule.as_deref());
         event.elapsed = Some(self.start.elapsed());
         event.received = received;
+        let was_made = outcome.err().is_none_or(was_made);
         self.audit
             .finish(prepared.line, &event)
-            .map_err(|error| unwritten(self.written, &error))
+            .map_err(|error| unwritten(self.written, was_made, &error))
     }
 }
 
@@ -490,11 +494,17 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
     (kind, outcome, None)
 }
 
-fn unwritten(name: &str, error: &crate::audit::Error) -> Failure {
+/// Whether a call may have reached its server.
+fn was_made(failure: &Failure) -> bool {
+    failed(failure).0 == Kind::Call
+}
+
+fn unwritten(name: &str, was_made: bool, error: &crate::audit::Error) -> Failure {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let cause = cause.unwrap_or_default();
     Failure::Unlogged {
         name: name.to_owned(),
+        was_made,
         cause: format!("{error} ({cause})"),
     }
 }

@@ -4,6 +4,7 @@
 //! configuration and tools, without the servers hidden from its client. Nothing widens a view: a task or thread that
 //! gets it sees no more than the request did. Code that works for no client, such as a refresh, uses the unscoped view.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -122,6 +123,20 @@ impl View {
     #[must_use]
     pub(crate) fn config(&self) -> Arc<Config> {
         self.seen(|config, scope| scope.map_or(config, |scope| &scope.config).clone())
+    }
+
+    /// A text for the client, with the commands that it names as its user can run them.
+    #[must_use]
+    pub(crate) fn advised<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        let config = self.source.config();
+        if !config.is_for_person() {
+            return config::with_options(text);
+        }
+        let window = config.window_of_manager();
+        let way = window.map_or("ask who runs this gateway".to_owned(), |window| {
+            format!("in {window}")
+        });
+        Cow::Owned(config::without_commands(text, &way))
     }
 
     /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, a client that shows apps hides

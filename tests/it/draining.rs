@@ -75,7 +75,33 @@ fn a_second_signal_and_the_end_of_the_time_cancel_what_is_left() {
         }
         gateway.process().wait();
         assert!(start.elapsed() < Duration::from_secs(30), "{drain}");
-        assert!(!call.join().unwrap().contains("worked"));
+        let answer = call.join().unwrap();
+        assert!(
+            answer.contains("may have acted") && !answer.contains("worked"),
+            "{answer}"
+        );
+    }
+}
+
+#[test]
+fn a_call_with_an_event_stream_hears_that_it_may_have_acted() {
+    let setup = slow(60_000, &json!({ "drain": "5s" }));
+    let mut gateway = setup.serve(&[]);
+    let session = gateway.session();
+    let body = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"slow__work"}}}"#;
+    let calls = [gateway.modern_execute("slow__work", ""), session.post(body)];
+    let calls = calls.map(|call| begin(&setup, &call));
+    until("both calls", || {
+        (setup.home().count("slow", "tools/call") == 2).then_some(())
+    });
+    terminate(&mut gateway);
+    gateway.process().wait();
+    for call in calls {
+        let answer = call.join().unwrap();
+        assert!(
+            answer.contains("text/event-stream") && answer.contains("may have acted"),
+            "{answer}"
+        );
     }
 }
 

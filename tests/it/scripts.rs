@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::support::script::{answer, await_cancel, echo, error, result};
+use crate::support::script::{answer, await_cancel, echo, error, result, sleep};
 use crate::support::{Client, Message, Server, Setup};
 
 /// A session with scripts, and a server with tools of each kind.
@@ -41,6 +41,48 @@ fn check(code: &str, expected: &str) {
     let answered = run(&mut client, code);
     assert!(!answered.is_tool_error(), "{code}: {}", answered.text());
     assert_eq!(answered.text(), expected, "{code}");
+    client.finish();
+}
+
+#[test]
+fn a_script_that_ends_names_the_calls_that_it_left() {
+    let slow = Server::new()
+        .tool("write", [sleep(20_000), answer("written")])
+        .read_only_tool("read", [sleep(20_000), answer("read")]);
+    let setup = setup()
+        .server("slow", slow)
+        .setting("scripts", json!({ "allow": "all" }));
+    let mut client = setup.connect();
+    let mut run_for = |code: &str| {
+        let call = json!({ "name": "mcpzip__run", "arguments": { "code": code }, "timeout": 3 });
+        client.call("execute_tool", &call.to_string())
+    };
+    let all = "await all([tools.slow.write({}), tools.slow.read({}), tools.notes.delete({})])";
+    let told = run_for(all).tool_error();
+    for text in [
+        "It had made 3 calls:",
+        "- slow__write: no answer yet; it may have acted",
+        "- slow__read: no answer yet\n",
+        "- notes__delete: answered",
+    ] {
+        assert!(
+            format!("{told}\n").contains(text),
+            "`{text}` is not in: {told}"
+        );
+    }
+    // One that is left behind while another one is awaited.
+    let left = "tools.slow.write({}); tools.slow.read({}); await tools.notes.delete({}); ";
+    let told = run_for(&format!("{left} throw new Error('x')")).tool_error();
+    assert!(
+        told.contains("slow__write: no answer yet; it may have acted"),
+        "{told}"
+    );
+    let done = run_for(&format!("{left} return 1"));
+    let shown = done.value().to_string();
+    assert!(
+        shown.contains("before the answer of slow__write, which may have acted"),
+        "{shown}"
+    );
     client.finish();
 }
 

@@ -57,6 +57,10 @@ pub(super) async fn examine(
 
 /// The sandbox in which the package of an entry is known to work, with the files that the entry names.
 fn proposed(stdio: &Stdio, machine: &Machine) -> Option<(Known, Proposal)> {
+    // In a sandbox it could store nothing.
+    if stdio.kept_data().is_some() {
+        return None;
+    }
     let package = stdio.package()?;
     let known = known(&package)?;
     let values = stdio.env.values().map(|value| value.expose().as_str());

@@ -13,6 +13,7 @@ use super::references::{Role, translate};
 use super::remote::Outcome;
 use super::text::is_mark;
 use super::{Client, Node, remote};
+use crate::config::KeptData;
 use tools::{ALLOWING_KEYS, DENYING_KEYS, FREEING_KEYS};
 
 const COMMAND_KEYS: &[&str] = &["command", "cmd"];
@@ -112,6 +113,17 @@ pub(super) fn read(
         }
         Outcome::Other => target,
     };
+    if let Target::Local {
+        command, args, env, ..
+    } = &target
+    {
+        let value = |name: &str| {
+            let (_, value) = env.iter().find(|(own, _)| own == name)?;
+            // One that is not expanded yet may be any.
+            Some(if value.contains('$') { "/" } else { value })
+        };
+        notes.extend(KeptData::of(command, args, value).map(|data| data.to_string()));
+    }
     Ok(Entry {
         target,
         is_unwrapped,

@@ -4,7 +4,7 @@
 
 mod table;
 
-pub(crate) use table::KnownPackage;
+pub(crate) use table::{KeptData, KnownPackage};
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
 //! The packages of which it is known how much of their surroundings they notice: `packages.tsv`.
 
+use std::path::Path;
 use std::sync::LazyLock;
 
 use crate::config::launched::{Kind, package, programs};
@@ -10,6 +11,7 @@ const TABLE: &str = include_str!("packages.tsv");
 /// The notes of the fifth column.
 const ASKS_NOTHING: &str = "asks nothing";
 const SERIAL: &str = "one call at a time";
+const DATA: &str = "data in ";
 
 /// A row of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,6 +24,8 @@ pub(super) struct Row {
     pub(super) asks_nothing: bool,
     /// Whether calls at the same time spoil its state.
     is_serial: bool,
+    /// The variable with the file of its data, which are in its package otherwise.
+    data: Option<&'static str>,
 }
 
 /// The rows of a server. They are found once for each entry, because a start asks for them several times.
@@ -51,6 +55,51 @@ impl KnownPackage {
             row: less.min_by_key(|row| row.scope).or_else(certain),
             is_serial,
         }
+    }
+}
+
+impl Stdio {
+    /// The data that a server keeps in its package, because the entry names no file for them. A relative path is one in the package.
+    #[must_use]
+    pub(crate) fn kept_data(&self) -> Option<KeptData> {
+        let value = |name: &str| self.env.get(name).map(|value| value.expose().as_str());
+        KeptData::of(&self.command, &self.args, value)
+    }
+}
+
+/// The data that a server keeps in its package.
+pub(crate) struct KeptData {
+    package: String,
+    /// The variable that would name another file.
+    pub(crate) variable: &'static str,
+}
+
+impl KeptData {
+    /// The data of the server that a command line starts with variables of these values.
+    pub(crate) fn of<'a>(
+        command: &str,
+        args: &[String],
+        value: impl Fn(&str) -> Option<&'a str>,
+    ) -> Option<Self> {
+        let package = package(command, args)?;
+        let variable = find(package.kind, &package.name())?.data?;
+        let is_set = value(variable).is_some_and(|value| Path::new(value).is_absolute());
+        (!is_set).then(|| Self {
+            package: package.name(),
+            variable,
+        })
+    }
+}
+
+impl std::fmt::Display for KeptData {
+    /// The place of the data, and how to keep them.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { package, variable } = self;
+        write!(
+            f,
+            "`{package}` keeps its data in its package. Its runner starts it as before, so they stay where they are (for `npx` in `_npx` of npm's \
+             cache), but a new version may start without them; to keep them, move the file and set `{variable}` in `env` to its absolute path"
+        )
     }
 }
 
@@ -101,6 +150,7 @@ fn parse(line: &'static str) -> Option<Row> {
         reason,
         asks_nothing: has(ASKS_NOTHING),
         is_serial: has(SERIAL),
+        data: notes.split(", ").find_map(|note| note.strip_prefix(DATA)),
     })
 }
 

@@ -92,8 +92,13 @@ impl Session {
                     session.deliver(&answer, frame).await;
                 }
                 // A cancelled request has no response (basic/patterns/cancellation), but its batch continues without
-                // it.
-                () = cancelled.cancelled() => answer.leave(),
+                // it. A client over HTTP may be there when the run ends; no process takes its requests over.
+                () = cancelled.cancelled() => match &answer.exchange {
+                    Exchange::Own { .. } if session.tasks.stop().is_cancelled() => {
+                        answer.push(session.unanswered(&id, &method));
+                    }
+                    _ => answer.leave(),
+                },
             }
         }));
     }
@@ -322,10 +327,26 @@ impl Session {
             "a response was dropped, because clients have left too many unread"
         );
         let text = "the response was dropped, because clients have left too many responses unread. The request was carried out. Next: ask for less, or ask again in ten seconds if it may be done twice";
+        self.failed(id, method, ErrorCode::TOO_MANY_REQUESTS, text)
+    }
+
+    /// The response to a request that the end of the run cancels.
+    fn unanswered(&self, id: &RequestId, method: &str) -> Frame {
+        let text = match method {
+            "tools/call" => {
+                "mcpzip ended before the answer came. The call may have acted: check before calling again"
+            }
+            _ => "mcpzip ended before the answer came",
+        };
+        self.failed(id, method, ErrorCode::INTERNAL, text)
+    }
+
+    /// An error for an agent, if it called a tool, or for its client.
+    fn failed(&self, id: &RequestId, method: &str, code: ErrorCode, text: &str) -> Frame {
         let revision = self.legacy_revision().unwrap_or(Revision::V2026_07_28);
         let reply = match method {
             "tools/call" => Reply::tool_error(text),
-            _ => Reply::error(ErrorCode::TOO_MANY_REQUESTS, text.to_owned()),
+            _ => Reply::error(code, text.to_owned()),
         };
         reply.into_frame(id, revision)
     }

@@ -58,7 +58,11 @@ impl Failure {
     /// The failure, its server, and the next step for an agent, without the secrets of the configuration.
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
-        self.words(view).whole()
+        let text = self.words(view).whole();
+        match view.config().is_for_person() {
+            true => view.advised(&text).into_owned(),
+            false => text,
+        }
     }
 
     /// The failure and its server without advice to an agent, for a program, and without the secrets of the configuration.
@@ -83,7 +87,9 @@ impl Failure {
                 Withheld::Denied(rule) => denied_tool(name, rule),
                 Withheld::ByArguments(rule) => denied_call(name, rule),
                 Withheld::AppOnly => app_only_tool(name),
-                Withheld::Unapproved(kind, said) => held_tool(name, Some(kind), said.as_deref()),
+                Withheld::Unapproved(kind, said) => {
+                    held_tool(view, name, Some(kind), said.as_deref())
+                }
                 Withheld::Rejected => rejected_tool(name),
                 Withheld::NotAdapted => unadapted_tool(name),
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
@@ -148,10 +154,10 @@ impl Failure {
             Self::Unreadable { reason } => (*reason).to_owned().into(),
             Self::Preset { name, rejected } => preset_argument(name, rejected),
             Self::Consent { question, .. } => question.clone().into(),
-            Self::NoConsent { name, reason } => no_consent(name, reason),
+            Self::NoConsent { name, reason } => no_consent(view, name, reason),
             Self::Paused { name, paused } => held_call(name, paused),
             Self::Call { name, error } => {
-                let words = failed_call(name, error);
+                let words = failed_call(view, name, error);
                 Words::new(view.masked(&words.fact), words.advice)
             }
             Self::Refused {
@@ -161,12 +167,27 @@ impl Failure {
             } => view
                 .masked(&refused_call(name, message, data.as_deref()))
                 .into(),
-            Self::Unlogged { name, cause } => Words::new(
-                format!(
-                    "the call of `{name}` has no answer, because {cause}; calls resume when it can be written"
-                ),
-                ": tell the user",
-            ),
+            Self::Unlogged {
+                name,
+                was_made,
+                cause,
+            } => {
+                let cause = match view.config().is_for_person() {
+                    true => "the audit log of this gateway cannot be written",
+                    false => cause,
+                };
+                let (outcome, advice) = match was_made {
+                    true => (
+                        format!("the call of `{name}` has no answer and may have acted"),
+                        ": tell the user, and check before calling again",
+                    ),
+                    false => (format!("`{name}` was not called"), ": tell the user"),
+                };
+                Words::new(
+                    format!("{outcome}, because {cause}; calls resume when it can be written"),
+                    advice,
+                )
+            }
             Self::Malformed { name } => {
                 refused_call(name, "its result is not a JSON object", None).into()
             }
@@ -175,7 +196,7 @@ impl Failure {
 }
 
 /// The rules require the user's consent, and there is none.
-fn no_consent(name: &QualifiedName, reason: &NoConsent) -> Words {
+fn no_consent(view: &View, name: &QualifiedName, reason: &NoConsent) -> Words {
     let fact = |reason: &str| {
         format!(
             "`{name}` was not called: the user's rules (`tools.ask`) require the user's consent, and {reason}"
@@ -189,10 +210,18 @@ fn no_consent(name: &QualifiedName, reason: &NoConsent) -> Words {
             return Words::new(fact(&reason), "; call it with fewer at a time");
         }
         NoConsent::Waiting { id } => {
-            let advice = format!(
-                ": tell the user to run `mcpzip approvals allow {id}` in a terminal (or `deny`), then make exactly the same call again \
-                 within ten minutes"
-            );
+            let config = view.config();
+            let way = match config.window_of_manager() {
+                Some(window) => format!("tell the user to allow it in {window} (or deny it)"),
+                None if config.is_for_person() => {
+                    "ask who runs this gateway to allow it".to_owned()
+                }
+                None => format!(
+                    "tell the user to run `mcpzip approvals allow {id}` in a terminal (or `deny`)"
+                ),
+            };
+            let advice =
+                format!(": {way}, then make exactly the same call again within ten minutes");
             let reason = format!("this client cannot ask. The call waits for approval {id}");
             return Words::new(fact(&reason), advice);
         }
@@ -275,7 +304,12 @@ fn denied_call(name: &QualifiedName, rule: &str) -> Words {
 }
 
 /// The tool differs from the approved ones.
-fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>, said: Option<&str>) -> Words {
+fn held_tool(
+    view: &View,
+    name: &QualifiedName,
+    kind: Option<&ChangeKind>,
+    said: Option<&str>,
+) -> Words {
     let reason = match (said, kind) {
         (Some(said), _) => said.to_owned(),
         (_, Some(ChangeKind::New)) => "no person has approved it yet".to_owned(),
@@ -286,11 +320,17 @@ fn held_tool(name: &QualifiedName, kind: Option<&ChangeKind>, said: Option<&str>
             "its server changed its definition after it was approved or first seen".to_owned()
         }
     };
-    Words::new(
-        format!(
-            "`{name}` is held back: {reason}. A person has to review that with `mcpzip approve {}` at a terminal",
+    let config = view.config();
+    let way = match config.window_of_manager() {
+        Some(window) => format!("A person has to review that in {window}"),
+        None if config.is_for_person() => "Who runs this gateway has to review that".to_owned(),
+        None => format!(
+            "A person has to review that with `mcpzip approve {}` at a terminal",
             name.server
         ),
+    };
+    Words::new(
+        format!("`{name}` is held back: {reason}. {way}"),
         "; use another tool, or tell the user",
     )
 }
@@ -389,7 +429,7 @@ fn unfit_arguments(name: &QualifiedName, faults: &[Fault], signature: &str) -> S
 }
 
 /// A call failed without an answer.
-fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
+fn failed_call(view: &View, name: &QualifiedName, error: &CallError) -> Words {
     let next = match error {
         CallError::Connect(error) => match &**error {
             ConnectError::Spawn { .. } | ConnectError::Configuration { .. } => {
@@ -431,7 +471,7 @@ fn failed_call(name: &QualifiedName, error: &CallError) -> Words {
         CallError::Changed { .. } => {
             "nothing was called; call again, so that the user is asked about the tool as it is now"
         }
-        CallError::Withheld { .. } => return held_tool(name, None, None),
+        CallError::Withheld { .. } => return held_tool(view, name, None, None),
         CallError::Paused(paused) => return held_call(&name.to_string(), paused),
     };
     Words::new(

@@ -56,7 +56,7 @@ use super::ledger::Ledger;
 use super::view::{Mode, View};
 
 use crate::catalog::{Catalog, Failure, Failures, Key, Lists, Pins, ServerTools, Snapshot, Tool};
-use crate::config::{Config, with_options};
+use crate::config::Config;
 use crate::events::Source;
 use crate::mcp::Others;
 use crate::notify::Notifier;
@@ -238,7 +238,7 @@ impl Inventory {
             Some(waiting) => format!("{text} {waiting}").trim_start().to_owned(),
             None => text,
         };
-        with_options(&text).into_owned()
+        view.advised(&text).into_owned()
     }
 
     /// The extensions of a server that mcpzip does not know: those of its list, or until that is read those of an earlier run.

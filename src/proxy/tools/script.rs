@@ -53,8 +53,8 @@ struct ScriptCalls<'a> {
 /// A call that a script has made.
 struct Made {
     name: String,
-    /// The result, while there is room for it; the reason if there is none.
-    answer: Result<Option<Bytes>, String>,
+    /// The result, while there is room for it; the reason if there is none. `None` until it is answered.
+    answer: Option<Result<Option<Bytes>, String>>,
 }
 
 impl Tools {
@@ -129,16 +129,40 @@ impl Tools {
                 permit.end = End::Asked;
                 return question;
             }
-            let log: String = log.iter().map(|line| format!("\nlog: {line}")).collect();
+            let mut log: String = log.iter().map(|line| format!("\nlog: {line}")).collect();
             let made = host.made.into_inner();
             match value {
-                Ok(value) => Reply::Relayed(answer(value.as_deref(), &log).into()),
+                Ok(value) => {
+                    log.push_str(&self.left(context, &made));
+                    Reply::Relayed(answer(value.as_deref(), &log).into())
+                }
                 Err(fault) => {
                     let made = self.told(context, made).await;
                     Reply::tool_error(&format!("{}{made}{log}", failed(&fault)))
                 }
             }
         })
+    }
+
+    /// Whether a call without an answer may have acted.
+    fn may_have_acted(&self, context: &RequestContext, name: &str) -> bool {
+        let tool = self.known_tool(&context.view, name);
+        tool.is_none_or(|tool| !tool.entry().hints.declares_read_only())
+    }
+
+    /// The calls in words that may have acted, and that a script did not wait for.
+    fn left(&self, context: &RequestContext, made: &[Made]) -> String {
+        let left = made
+            .iter()
+            .filter(|call| call.answer.is_none() && self.may_have_acted(context, &call.name));
+        let names: Vec<&str> = left.map(|call| call.name.as_str()).collect();
+        match names[..] {
+            [] => String::new(),
+            _ => format!(
+                "\nThe script ended before the answer of {}, which may have acted.",
+                names.join(", ")
+            ),
+        }
     }
 
     /// The calls of a failed script in words; their answers are stored.
@@ -153,15 +177,19 @@ impl Tools {
         let mut text = format!("\nIt had made {}:", counted(count, "call"));
         for Made { name, answer } in made.into_iter().rev().take(SHOWN).rev() {
             let outcome = match answer {
-                Ok(Some(result)) => match self.answers.stored(&place, &result).await {
+                None if self.may_have_acted(context, &name) => {
+                    "no answer yet; it may have acted".to_owned()
+                }
+                None => "no answer yet".to_owned(),
+                Some(Ok(Some(result))) => match self.answers.stored(&place, &result).await {
                     Some(id) => {
                         is_stored = true;
                         format!("answered, stored as `{id}`")
                     }
                     None => "answered".to_owned(),
                 },
-                Ok(None) => "answered".to_owned(),
-                Err(reason) => format!("failed: {}", first_line(&reason)),
+                Some(Ok(None)) => "answered".to_owned(),
+                Some(Err(reason)) => format!("failed: {}", first_line(&reason)),
             };
             text.push_str(&format!("\n- {name}: {outcome}"));
         }
@@ -178,16 +206,12 @@ impl Tools {
 }
 
 impl ScriptCalls<'_> {
-    /// Makes a call; `None` if the user is to be asked first.
-    async fn made(&self, name: &str, arguments: &RawValue) -> Result<Option<Bytes>, String> {
-        let view = &self.context.view;
-        if !arguments.get().trim_start().starts_with('{') {
-            let reason = "it was not called: its arguments must be one object";
-            let failure = Failure::Unreadable { reason };
-            let caller = Some(&self.context.caller);
-            let refused = self.tools.refused(view, caller, name, failure);
-            return Err(format!("`{name}`: {}", refused.text(view)));
+    /// Whether a call waits until the user was asked.
+    async fn is_held(&self, name: &str, arguments: &RawValue) -> bool {
+        if !is_object(arguments) {
+            return false;
         }
+        let view = &self.context.view;
         let asked = self.tools.asked_in_script(view, name, arguments).await;
         let agreed = self.context.script.as_ref();
         if let Some(asked) = asked
@@ -196,7 +220,20 @@ impl ScriptCalls<'_> {
             && self.tools.relay.paused().is_none()
         {
             self.held.lock().push(asked);
-            return Ok(None);
+            return true;
+        }
+        false
+    }
+
+    /// Makes a call.
+    async fn made(&self, name: &str, arguments: &RawValue) -> Result<Bytes, String> {
+        let view = &self.context.view;
+        if !is_object(arguments) {
+            let reason = "it was not called: its arguments must be one object";
+            let failure = Failure::Unreadable { reason };
+            let caller = Some(&self.context.caller);
+            let refused = self.tools.refused(view, caller, name, failure);
+            return Err(format!("`{name}`: {}", refused.text(view)));
         }
         let call = Call {
             name,
@@ -221,7 +258,7 @@ impl ScriptCalls<'_> {
                 Err(text_of(&result))
             }
             Reply::Result(result) | Reply::Relayed(result) if has_content(&result) => {
-                Ok(Some(result.into_bytes()))
+                Ok(result.into_bytes())
             }
             _ => Err(format!(
                 "`{name}` needs an answer of the user first: call it with execute_tool, outside of the script"
@@ -229,18 +266,34 @@ impl ScriptCalls<'_> {
         }
     }
 
-    /// Notes a call, and keeps its answer while there is room.
-    fn note(&self, name: &str, answer: Result<Bytes, String>) {
+    /// Notes a call that begins. Returns its place in the list.
+    fn begin(&self, name: &str) -> usize {
+        let mut made = self.made.lock();
+        made.push(Made {
+            name: name.to_owned(),
+            answer: None,
+        });
+        made.len() - 1
+    }
+
+    /// Notes the answer to a call, and keeps it while there is room.
+    fn note(&self, at: usize, answer: Result<Bytes, String>) {
         let mut made = self.made.lock();
         let kept: usize = made
             .iter()
-            .filter_map(|call| call.answer.as_ref().ok()?.as_ref().map(Bytes::len))
+            .filter_map(|call| {
+                call.answer
+                    .as_ref()?
+                    .as_ref()
+                    .ok()?
+                    .as_ref()
+                    .map(Bytes::len)
+            })
             .sum();
         let answer = answer.map(|result| (kept + result.len() <= KEPT).then_some(result));
-        made.push(Made {
-            name: name.to_owned(),
-            answer,
-        });
+        if let Some(call) = made.get_mut(at) {
+            call.answer = Some(answer);
+        }
     }
 }
 
@@ -251,12 +304,12 @@ impl Host for ScriptCalls<'_> {
         arguments: &'a RawValue,
     ) -> BoxFuture<'a, Result<Option<String>, String>> {
         Box::pin(async move {
-            let answer = match self.made(name, arguments).await {
-                Ok(None) => return Ok(None),
-                Ok(Some(result)) => Ok(result),
-                Err(reason) => Err(reason),
-            };
-            self.note(name, answer.clone());
+            if self.is_held(name, arguments).await {
+                return Ok(None);
+            }
+            let at = self.begin(name);
+            let answer = self.made(name, arguments).await;
+            self.note(at, answer.clone());
             answer.map(|result| Some(value_of(&result)))
         })
     }
@@ -310,6 +363,10 @@ impl Host for ScriptCalls<'_> {
             Ok(format!("[{}]", hits.collect::<Vec<_>>().join(",")))
         })
     }
+}
+
+fn is_object(arguments: &RawValue) -> bool {
+    arguments.get().trim_start().starts_with('{')
 }
 
 /// Whether a result is a tool's, and not a question to the client.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::{Tools, builtin};
 use crate::catalog::Snapshot;
-use crate::config::{BUILT_IN_SERVER, SearchOptions, with_options};
+use crate::config::{BUILT_IN_SERVER, SearchOptions};
 use crate::mcp::Object;
 use crate::proxy::inventory::waiting_text;
 use crate::proxy::view::View;
@@ -57,7 +57,7 @@ impl Tools {
         };
         let server = arguments.text("server").filter(|server| !server.is_empty());
         match self.search(view, &query, limit, server.as_deref()).await {
-            Ok(answer) => Reply::text(&with_options(&answer.to_string())),
+            Ok(answer) => Reply::text(&view.advised(&answer.to_string())),
             Err(error) => Reply::tool_error(&error.to_string()),
         }
     }

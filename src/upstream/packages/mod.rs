@@ -56,8 +56,32 @@ const LEFT_OUT: &str = "uv_compile_bytecode";
 /// A program that fails, or is not there, in place of git.
 const NO_GIT: &str = "/bin/false";
 
-/// The file that an installation has once it is whole.
+/// Settings of npm that change neither what is installed nor its source. npm itself sets some of them for everything that it starts.
+const INDIFFERENT: &[&str] = &[
+    "audit",
+    "cache",
+    "call",
+    "color",
+    "fund",
+    "global_prefix",
+    "init_module",
+    "local_prefix",
+    "loglevel",
+    "logs_dir",
+    "logs_max",
+    "npm_version",
+    "package",
+    "progress",
+    "timing",
+    "unicode",
+    "update_notifier",
+    "user_agent",
+    "yes",
+];
+
+/// The file that an installation has once it is whole, and the one that is changed at each start.
 const WHOLE: &str = ".mcpzip-whole";
+const STARTED: &str = ".mcpzip-started";
 
 /// The size limit of a package manager's output, in bytes.
 const OUTPUT: usize = 1024 * 1024;
@@ -134,6 +158,13 @@ impl UpstreamContext {
         if sandbox.image.is_some() {
             return Ok(plain);
         }
+        if let Some(data) = stdio.kept_data() {
+            return Err(not_started(format!(
+                "it keeps its data in its package, which a sandbox cannot change; set `{}` in its `env` to the absolute path of a file that its \
+                 sandbox can write",
+                data.variable
+            )));
+        }
         match self.fetched(stdio).await {
             Ok(Some(installed)) => Ok(self.started_from(stdio, installed)),
             Ok(None) if stdio.may_install() && !sandbox.has_network => Err(not_started(
@@ -170,12 +201,9 @@ impl UpstreamContext {
 
     /// Installs the package of an entry, if it is not there yet. `None` if its runner starts it.
     async fn fetched(&self, stdio: &Stdio) -> Result<Option<Installed>, FetchError> {
-        let (Some(directory), Some(package)) = (&self.packages, stdio.package()) else {
+        let (Some(directory), Some(package)) = (&self.packages, fetchable(stdio)) else {
             return Ok(None);
         };
-        if cfg!(windows) || stdio.fetch == Some(false) {
-            return Ok(None);
-        }
         if stdio.sandbox.is_none() && !self.is_runner(stdio, &package) {
             return Ok(None);
         }
@@ -214,6 +242,16 @@ impl UpstreamContext {
     }
 }
 
+/// The package of an entry, if it may be fetched. One with data inside would lose them with its version: its runner starts it, as that of a
+/// client would, from the same directory.
+fn fetchable(stdio: &Stdio) -> Option<PackageRun> {
+    let is_left = cfg!(windows) || stdio.fetch == Some(false);
+    if is_left || stdio.kept_data().is_some() {
+        return None;
+    }
+    stdio.package()
+}
+
 /// The settings of the package manager for an entry. Two entries share an installation only under equal ones, so that no entry runs code
 /// that another one's registry gave.
 struct Settings {
@@ -230,7 +268,11 @@ impl Settings {
         let own = stdio.env.iter();
         let own = own.map(|(name, value)| (name.as_str(), value.expose().as_str()));
         let all = session.iter().chain(own);
-        let variables: BTreeMap<&str, &str> = all.filter(|(name, _)| is_setting(name)).collect();
+        let mut variables: BTreeMap<&str, &str> =
+            all.filter(|(name, _)| is_setting(name)).collect();
+        let path = stdio.env.get("PATH").map(|path| path.expose().as_str());
+        let path = path.or_else(|| session.get("PATH")).unwrap_or_default();
+        variables.retain(|name, value| !is_indifferent(name, value, path, session));
         let has_scripts = stdio.sandbox.is_none();
         let fixed: &[_] = match has_scripts {
             true => &[],
@@ -251,18 +293,75 @@ fn is_setting(name: &str) -> bool {
     starts.any(|start| name.starts_with(start))
 }
 
-/// Removes the versions of a package, below `home`, that were not started for long.
+/// Whether a setting is empty, which npm ignores, one that npm gives to all that it starts with its own default, or one that changes neither
+/// what is installed nor its source.
+fn is_indifferent(name: &str, value: &str, path: &str, session: &Environment) -> bool {
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    let Some(name) = name.strip_prefix("npm_config_") else {
+        return false;
+    };
+    // `npm` is in `lib/node_modules/npm/bin` below its prefix.
+    let above_npm = |levels: usize| {
+        let npm = find_program("npm", path, session)?;
+        let real = npm.canonicalize().ok()?;
+        let is_own = real.ends_with("lib/node_modules/npm/bin/npm-cli.js");
+        is_own.then(|| real.ancestors().nth(levels).map(Path::to_owned))?
+    };
+    let default = || match name {
+        "userconfig" => Some(session.home()?.join(".npmrc")),
+        "prefix" => above_npm(5),
+        "globalconfig" => Some(above_npm(5)?.join("etc/npmrc")),
+        "node_gyp" => Some(above_npm(2)?.join("node_modules/node-gyp/bin/node-gyp.js")),
+        _ => None,
+    };
+    value.is_empty()
+        || INDIFFERENT.contains(&name)
+        || default().is_some_and(|default| Path::new(value) == default)
+}
+
+/// Removes the versions of a package, below `home`, that were not started for long. One with files that its server has written stays.
 fn remove_unused(home: &Path) {
     let versions = std::fs::read_dir(home).into_iter().flatten().flatten();
     for version in versions {
-        let mark = version.path().join(WHOLE);
-        let used = mark.metadata().and_then(|metadata| metadata.modified());
-        let age = used.ok().and_then(|used| used.elapsed().ok());
-        if age.is_some_and(|age| age > KEPT) {
+        let directory = version.path();
+        let modified = |name: &str| directory.join(name).metadata()?.modified();
+        let Ok(installed) = modified(WHOLE) else {
+            continue;
+        };
+        let used = modified(STARTED).unwrap_or(installed);
+        if used.elapsed().is_ok_and(|age| age > KEPT) {
+            if has_newer(&directory, installed) {
+                tracing::warn!(directory = %directory.display(), "an old version of a package has files that its server wrote: it is kept");
+                continue;
+            }
             // The rest is removed another time.
-            let _ = std::fs::remove_dir_all(version.path());
+            let _ = std::fs::remove_dir_all(directory);
         }
     }
+}
+
+/// Whether a directory has a file that was changed after `time`, except those of mcpzip and of the Python that ran there. One that cannot
+/// be read may have.
+fn has_newer(directory: &Path, time: SystemTime) -> bool {
+    let Ok(entries) = std::fs::read_dir(directory) else {
+        return true;
+    };
+    entries.into_iter().any(|entry| {
+        let Ok(entry) = entry else { return true };
+        let name = entry.file_name();
+        if [WHOLE, STARTED, "__pycache__"]
+            .iter()
+            .any(|own| name == *own)
+        {
+            return false;
+        }
+        // Of a link itself.
+        match entry.metadata() {
+            Ok(metadata) if metadata.is_dir() => has_newer(&entry.path(), time),
+            Ok(metadata) => metadata.modified().map_or(true, |modified| modified > time),
+            Err(_) => true,
+        }
+    })
 }
 
 /// The package of an entry that is being fetched.
@@ -317,11 +416,8 @@ impl Fetch<'_> {
                     .spawn_blocking(move || remove_unused(&home)),
             );
         }
-        // When it was last started. A cache that is read-only still has the package.
-        let _ = std::fs::File::options()
-            .write(true)
-            .open(directory.join(WHOLE))
-            .and_then(|mark| mark.set_modified(SystemTime::now()));
+        // A cache that is read-only still has the package.
+        let _ = std::fs::write(directory.join(STARTED), "");
         let (program, programs) = match self.package.ecosystem {
             Ecosystem::Npm => self.npm_program(&directory)?,
             Ecosystem::Pypi => self.pypi_program(&directory)?,
@@ -470,10 +566,7 @@ pub(crate) fn fetched_version(
     stdio: &Stdio,
     session: &Environment,
 ) -> Option<String> {
-    if stdio.fetch == Some(false) {
-        return None;
-    }
-    let package = stdio.package()?;
+    let package = fetchable(stdio)?;
     let settings = Settings::of(stdio, session);
     let home = directory.join(record::directory_name(&package));
     let version = match package.pinned() {

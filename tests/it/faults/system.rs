@@ -98,6 +98,31 @@ fn few_descriptors_cost_only_what_they_do_not_suffice_for() {
 }
 
 #[test]
+fn a_full_disk_says_which_calls_may_have_acted() {
+    let setup = Setup::new()
+        .alone()
+        .server("a", works())
+        .setting("audit", json!({}));
+    // 16 KiB for each file.
+    let mut client = start_under(&setup, "ulimit -f 32; trap '' XFSZ");
+    let mut answers = (0..500).map(|_| client.execute("a__work"));
+    let first = answers.find(|answer| answer.is_tool_error()).unwrap();
+    let later = answers.next().unwrap();
+    let reached = setup.home().count("a", "tools/call");
+    let (first, later) = (first.text(), later.text());
+    assert!(first.contains("may have acted"), "{first}");
+    assert!(
+        later.contains("`a__work` was not called") && !later.contains("acted"),
+        "{later}"
+    );
+    drop(answers);
+    let _ = client.execute("a__work").tool_error();
+    assert_eq!(setup.home().count("a", "tools/call"), reached);
+    client.close_stdin();
+    client.wait();
+}
+
+#[test]
 fn a_full_disk_costs_only_what_was_to_be_kept() {
     let setup = Setup::new()
         .server("a", works())

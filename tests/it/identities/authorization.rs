@@ -1280,6 +1280,58 @@ fn a_person_who_logs_in_gets_a_window_of_their_own() {
 }
 
 #[test]
+fn a_person_who_logs_in_gets_the_page_of_their_logins() {
+    let setup = with_server(&json!({}));
+    let link = invite(&setup, &["anna", "--role", "dev"]);
+    let gateway = setup.serve(&[]);
+    let mut browser = Browser::default();
+    let entrance = browser.send(call(&gateway, "GET", "/logins?server=git"));
+    assert_eq!(entrance.status, 401, "{entrance:?}");
+    assert!(
+        entrance.body.contains("href=\"logins/login\""),
+        "{}",
+        entrance.body
+    );
+    let begin = || call(&gateway, "GET", "/logins/login");
+    assert_eq!(browser.send(begin()).status, 403);
+    browser.accept(&gateway, &link);
+    let page = browser.send(begin());
+    let back = browser.consent(&gateway, &page, "deny");
+    let path = format!(
+        "/logins/login-callback?error={}&state={}",
+        back["error"], back["state"]
+    );
+    let again = browser.send(call(&gateway, "GET", &path));
+    assert!(
+        again.body.contains("You were not logged in") && again.body.contains("href=\"login\""),
+        "{again:?}"
+    );
+    let page = browser.send(begin());
+    let back = browser.consent(&gateway, &page, "allow");
+    assert_eq!(back["at"], format!("{URL}/logins/login-callback"));
+    let path = format!(
+        "/logins/login-callback?code={}&state={}",
+        back["code"], back["state"]
+    );
+    // The receiver of the link does not visit as its sender.
+    let mut other = Browser::default();
+    let link = invite(&setup, &["oskar", "--role", "ops"]);
+    other.accept(&gateway, &link);
+    assert_eq!(other.send(call(&gateway, "GET", &path)).status, 403);
+    let entered = browser.send(call(&gateway, "GET", &path));
+    assert_eq!(
+        (entered.status, entered.header("location")),
+        (303, "../logins"),
+        "{entered:?}"
+    );
+    let shown = browser.send(call(&gateway, "GET", "/logins"));
+    assert!(shown.body.contains("You are <b>anna</b> here"), "{shown:?}");
+    // It is no way into the window.
+    assert!(!browser.cookies.contains_key("__Host-mcpzip-window"));
+    assert_eq!(browser.send(call(&gateway, "GET", &path)).status, 403);
+}
+
+#[test]
 fn a_client_that_a_manager_lets_in_does_not_manage() {
     let auth = json!({ "authorization_server": { "url": URL } });
     let setup = setup()

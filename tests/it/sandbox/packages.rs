@@ -34,7 +34,10 @@ fn setup_of(locked: &str) -> Setup {
         .replace("LOCKED", locked)
         .replace("OFFLINE", home.join("offline").to_str().unwrap())
         .replace("SERVER", program::hostile_server().to_str().unwrap());
-    script(&programs.join("npm"), &text);
+    let npm = home.join("lib/node_modules/npm/bin/npm-cli.js");
+    script(&npm, &text);
+    std::fs::create_dir_all(&programs).unwrap();
+    std::os::unix::fs::symlink(&npm, programs.join("npm")).unwrap();
     let runner = home.join("lib/node_modules/npm/bin/npx-cli.js");
     let server = program::hostile_server().to_str().unwrap();
     let text = format!(
@@ -89,7 +92,7 @@ fn entries_with_other_registries_or_other_rights_share_no_installation() {
     let setup = setup()
         .entry("h", &entry("http://one.example/").to_string())
         .entry("i", &entry("http://two.example/").to_string())
-        .variable("npm_config_loglevel", "warn");
+        .variable("npm_config_omit", "optional");
     let installed = |setup: &Setup| {
         let mut client = setup.connect();
         for server in ["h", "i"] {
@@ -103,13 +106,145 @@ fn entries_with_other_registries_or_other_rights_share_no_installation() {
     };
     assert_eq!(installed(&setup), (2, 2));
     assert_eq!(installed(&setup), (2, 2));
-    // The settings of the session count as well.
-    let other = setup.clone().variable("npm_config_loglevel", "error");
+    // Those of the session that change nothing do not count, as npm sets them for what it starts.
+    let home = setup.home().path("home/.npmrc");
+    let prefix = setup.home().path("");
+    let quiet = [
+        ("npm_config_loglevel", "error".to_owned()),
+        ("NPM_CONFIG_USER_AGENT", "npm/11.0.0".to_owned()),
+        ("npm_config_noproxy", String::new()),
+        ("npm_config_userconfig", home.display().to_string()),
+        (
+            "npm_config_globalconfig",
+            prefix.join("etc/npmrc").display().to_string(),
+        ),
+        ("npm_config_local_prefix", "/anywhere".to_owned()),
+    ];
+    let quiet = quiet.iter().fold(setup.clone(), |setup, (name, value)| {
+        setup.variable(name, value)
+    });
+    assert_eq!(installed(&quiet), (2, 2));
+    // The others do.
+    let other = setup.clone().variable("npm_config_omit", "dev");
     assert_eq!(installed(&other), (4, 4));
+    let foreign = setup
+        .clone()
+        .variable("npm_config_userconfig", "/other/.npmrc");
+    assert_eq!(installed(&foreign), (6, 6));
     let same = setup.entry("i", &entry("http://one.example/").to_string());
-    assert_eq!(installed(&same), (4, 4));
+    assert_eq!(installed(&same), (6, 6));
     let status = same.run(&["status", "--json"]).json();
     assert_eq!(status["servers"][0]["package"], "pkg@1.2.3");
+}
+
+/// A server that keeps its data in its package, with these variables and further members.
+fn memory(env: Value, more: Value) -> Setup {
+    let mut more = more;
+    more["env"] = env;
+    let package = "@modelcontextprotocol/server-memory";
+    entry(setup(), &["-y", "-p", package, "pkg"], more)
+}
+
+#[test]
+fn a_server_with_data_in_its_package_is_started_as_before() {
+    for (env, expected) in [
+        (json!({}), "runner"),
+        // It would be one in the package.
+        (json!({ "MEMORY_FILE_PATH": "memory.jsonl" }), "runner"),
+        (
+            json!({ "MEMORY_FILE_PATH": "/data/memory.jsonl" }),
+            "npm install",
+        ),
+    ] {
+        let setup = memory(env.clone(), json!({}));
+        assert!(called(&setup).contains("{}"), "{env}");
+        let notes = notes(&setup);
+        let last = notes.last().unwrap();
+        assert!(last.starts_with(expected), "{env}: {notes:?}");
+        let shown = setup.run(&["status", "--json"]).json();
+        assert_eq!(
+            shown["servers"][0]["package"].is_null(),
+            expected == "runner"
+        );
+    }
+    let setup = setup();
+    let added = setup.run(&[
+        "--json",
+        "add",
+        "m",
+        "--no-check",
+        "--",
+        "npx",
+        "-y",
+        "@modelcontextprotocol/server-memory",
+    ]);
+    let hints = added.code(0).json()["hints"].to_string();
+    assert!(
+        hints.contains("keeps its data in its package") && hints.contains("MEMORY_FILE_PATH"),
+        "{hints}"
+    );
+    // Where it could store nothing, it is not started, and the doctor proposes no such place.
+    let report = command::run(setup.command(&["doctor", "--json"]), "").json();
+    assert!(!report.to_string().contains("sandbox-possible"), "{report}");
+    if has_bubblewrap() {
+        let setup = memory(json!({}), json!({ "sandbox": "strict" }));
+        let said = called(&setup);
+        assert!(said.contains("`MEMORY_FILE_PATH`"), "{said}");
+    }
+}
+
+#[test]
+fn an_old_version_goes_only_without_files_that_its_server_wrote() {
+    let home = setup();
+    let packages = home.cache_path().join("packages/npm-pkg");
+    for version in ["1.0.0", "1.0.1"] {
+        called(&entry(
+            home.clone(),
+            &["pkg@".to_owned() + version].each_ref().map(String::as_str),
+            json!({}),
+        ));
+    }
+    let versions: Vec<_> = std::fs::read_dir(&packages)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    assert_eq!(versions.len(), 2, "{versions:?}");
+    let long_ago = std::time::SystemTime::now() - std::time::Duration::from_secs(60 * 24 * 3600);
+    for version in &versions {
+        age(version, long_ago);
+    }
+    let of = |version: &str| {
+        let name = |path: &&std::path::PathBuf| {
+            path.file_name()
+                .unwrap()
+                .to_str()
+                .unwrap()
+                .starts_with(version)
+        };
+        versions.iter().find(name).unwrap().clone()
+    };
+    std::fs::write(of("1.0.0-").join("node_modules/pkg/data.json"), "{}").unwrap();
+    called(&entry(home.clone(), &["pkg@1.0.2"], json!({})));
+    crate::support::until("the end of the unused version", || {
+        (!of("1.0.1-").exists()).then_some(())
+    });
+    assert!(of("1.0.0-").join("node_modules/pkg/data.json").exists());
+}
+
+/// Makes everything in a directory this old.
+fn age(directory: &std::path::Path, time: std::time::SystemTime) {
+    for entry in std::fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => age(&path, time),
+            false => std::fs::File::options()
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_modified(time))
+                .unwrap(),
+        }
+    }
 }
 
 #[test]

@@ -695,6 +695,61 @@ fn a_log_that_cannot_be_written_lets_no_one_manage() {
 }
 
 #[test]
+fn people_read_whom_to_ask_and_no_command_of_the_gateways_machine() {
+    let setup = setup()
+        .setting("approvals", json!({ "wait": "1s" }))
+        .server_with(
+            "new",
+            Server::new().tool("read_page", [echo()]),
+            json!({ "trust": "quarantine" }),
+        )
+        .setting(
+            "roles",
+            json!({ "dev": { "profiles": ["all"] }, "admin": { "profiles": ["*"], "manage": true } }),
+        )
+        .setting("profiles", json!({ "all": { "servers": ["git", "new"] } }));
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let zoe = token(&setup, &["zoe", "--role", "admin", "--manage"]);
+    let gateway = setup.serve(&[]);
+    let said = |tool: &str, token: &str| {
+        let call = gateway.modern_execute(tool, "");
+        let call = call.and_header("Authorization", &format!("Bearer {token}"));
+        call.send().body
+    };
+    until("the server is listed", || {
+        said("mcpzip__status", &anna)
+            .contains("new: ready")
+            .then_some(())
+    });
+    for (tool, to_anna, to_zoe) in [
+        (
+            "git__ask",
+            "ask who runs this gateway to allow it, then make exactly the same call again",
+            "allow it in the window of this gateway (or deny it)",
+        ),
+        (
+            "new__read_page",
+            "Who runs this gateway has to review that",
+            "A person has to review that in the window of this gateway",
+        ),
+        (
+            "mcpzip__status",
+            "approval (ask who runs this gateway)",
+            "approval (in the window of this gateway)",
+        ),
+    ] {
+        for (token, expected) in [(&anna, to_anna), (&zoe, to_zoe)] {
+            let text = said(tool, token);
+            assert!(text.contains(expected), "{tool}: {text}");
+            let home = setup.home().path("").display().to_string();
+            for word in ["`mcpzip ", "terminal", home.as_str()] {
+                assert!(!text.contains(word), "{tool}: `{word}` in {text}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_token_that_an_agent_may_have_does_not_manage() {
     let setup = setup();
     let zoe = token(&setup, &["zoe", "--role", "admin"]);

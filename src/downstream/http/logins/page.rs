@@ -82,50 +82,24 @@ fn state(row: &Row) -> (String, bool) {
     }
 }
 
-/// The form for a token, with what is wrong with the last one.
-pub(super) fn entrance(server: Option<&str>, problem: &str) -> Response {
-    // Relative: to the page itself, or to the answer of this form.
-    let action = if problem.is_empty() {
-        "logins/enter"
-    } else {
-        "enter"
-    };
+/// The entrance of this page, with what is wrong with the last attempt. `has_login` says whether people log in at the gateway's own
+/// authorization server.
+pub(super) fn entrance(has_login: bool, server: Option<&str>, problem: &str) -> Response {
+    // Relative: to the page itself, or to the answer of its form.
+    let base = if problem.is_empty() { "logins/" } else { "" };
     let server = server.map_or(String::new(), |server| {
         format!(
             "<input type=hidden name=server value=\"{}\">",
             escaped(server)
         )
     });
-    let problem = match problem {
-        "" => String::new(),
-        problem => format!("<p class=problem>{}</p>", escaped(problem)),
-    };
-    let html = format!(
-        "{problem}<p>Show who you are: the token by which your client uses this gateway.</p>\
-         <form method=post action=\"{action}\">{server}<label>Token<br><input type=password name=token autocomplete=off required></label> <button>Go on</button></form>"
-    );
+    let html = ways_in(has_login, base, &server, problem);
     page(StatusCode::UNAUTHORIZED, &html)
 }
 
-/// The ways into the window.
-pub(in crate::downstream::http) struct Ways {
-    /// Whether people log in at the gateway's own authorization server.
-    pub(in crate::downstream::http) has_login: bool,
-}
-
 /// The entrance of the window, with what is wrong with the last attempt.
-pub(in crate::downstream::http) fn of_window(ways: &Ways, problem: &str) -> Response {
-    let problem = match problem {
-        "" => String::new(),
-        problem => format!("<p class=problem>{}</p>", escaped(problem)),
-    };
-    let login = match ways.has_login {
-        true => "<p><a href=\"login\">Log in</a>, or show a token:</p>",
-        false => "<p>Show who you are: the token by which your client uses this gateway.</p>",
-    };
-    let html = format!(
-        "{problem}{login}<form method=post action=\"enter\"><label>Token<br><input type=password name=token autocomplete=off required></label> <button>Go on</button></form>"
-    );
+pub(in crate::downstream::http) fn of_window(has_login: bool, problem: &str) -> Response {
+    let html = ways_in(has_login, "", "", problem);
     let status = StatusCode::UNAUTHORIZED.as_u16();
     shown(&Page::new(
         status,
@@ -133,6 +107,21 @@ pub(in crate::downstream::http) fn of_window(ways: &Ways, problem: &str) -> Resp
         STYLE,
         &html,
     ))
+}
+
+/// A link to the login, if there is one, and the form for a token with these further fields.
+fn ways_in(has_login: bool, base: &str, fields: &str, problem: &str) -> String {
+    let problem = match problem {
+        "" => String::new(),
+        problem => format!("<p class=problem>{}</p>", escaped(problem)),
+    };
+    let ways = match has_login {
+        true => format!("<a href=\"{base}login\">Log in</a>, or show a token:"),
+        false => "Show who you are: the token by which your client uses this gateway.".to_owned(),
+    };
+    format!(
+        "{problem}<p>{ways}</p><form method=post action=\"{base}enter\">{fields}<label>Token<br><input type=password name=token autocomplete=off required></label> <button>Go on</button></form>"
+    )
 }
 
 /// The page from which a person goes to the login of a server.

@@ -17,10 +17,11 @@ use reqwest::Url;
 use super::Begun;
 use super::browsers::{Door, Visitor};
 use super::page::{self, Row};
-use crate::config::UpstreamIdentity;
+use crate::config::{Claims, UpstreamIdentity};
 use crate::downstream::http::WINDOW;
 use crate::downstream::http::access::LetIn;
 use crate::downstream::http::admission::Peer;
+use crate::downstream::http::authorization::{self, Asked};
 use crate::downstream::http::refusal;
 use crate::downstream::http::shared::Shared;
 use crate::identity::Denial;
@@ -33,6 +34,9 @@ use crate::upstream::person::LOGINS;
 
 /// The paths, relative to that of the page.
 const CALLBACK: &str = "/callback";
+/// The way in, by a login at the gateway's own authorization server. `callback` follows, for the code.
+const LOGIN: &str = "/login";
+const ENTRANCE: &str = "/logins/login-";
 
 /// The largest form, in bytes.
 const LARGEST: usize = 64 * 1024;
@@ -43,6 +47,8 @@ pub(in crate::downstream::http) fn routes(shared: &Arc<Shared>) -> Router<Arc<Sh
     Router::new()
         .route(LOGINS, get(list))
         .route(&route("/enter"), post(enter))
+        .route(&route(LOGIN), get(login))
+        .route(&format!("{ENTRANCE}callback"), get(enter_by_code))
         .route(&route("/leave"), post(leave))
         .route(&route("/begin"), post(begin))
         .route(&route("/end"), post(end))
@@ -165,7 +171,7 @@ async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let wanted = query(&request).get("server").map(str::to_owned);
     let visitor = match Shown::by(&request, Door::Logins).visitor(&shared).await {
         Ok(visitor) => visitor,
-        Err(Denial::Missing) => return page::entrance(wanted.as_deref(), ""),
+        Err(Denial::Missing) => return entrance(&shared, wanted.as_deref(), ""),
         Err(denial) => return unknown(denial),
     };
     let Some(places) = places(&shared, &visitor) else {
@@ -192,6 +198,105 @@ async fn list(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let_in(page::list(name, visitor.is_in_session(), &rows, &csrf))
 }
 
+/// The page for a browser that shows no identity, with what is wrong with the last attempt.
+fn entrance(shared: &Shared, server: Option<&str>, problem: &str) -> Response {
+    page::entrance(Asked::of(shared).is_some(), server, problem)
+}
+
+/// Begins a login at the gateway's own authorization server.
+async fn login(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    begin_login(&shared, request, ENTRANCE).await
+}
+
+/// Opens the session of a browser for the code of that login.
+async fn enter_by_code(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let again = |problem: &str| entrance(&shared, None, problem);
+    match end_login(&shared, request, (ENTRANCE, Door::Logins), again).await {
+        Ok(cookies) => with_session(None, cookies),
+        Err(response) => response,
+    }
+}
+
+fn with_session(server: Option<&str>, cookies: Vec<HeaderValue>) -> Response {
+    let mut response = to_list(server);
+    for cookie in cookies {
+        response.headers_mut().append(SET_COOKIE, cookie);
+    }
+    let_in(response)
+}
+
+/// Begins a login of a browser at the gateway's own authorization server, for the pages at `path`.
+///
+/// It is the flow of every client, with the pages as the client: PKCE, the page of consent, and a grant, which `mcpzip token revoke` ends.
+/// Its state belongs to the browser that began it, or the receiver of a link would visit as its sender.
+pub(in crate::downstream::http) async fn begin_login(
+    shared: &Shared,
+    request: Request,
+    path: &str,
+) -> Response {
+    let Some(asked) = Asked::of(shared) else {
+        return page::note(
+            StatusCode::NOT_FOUND,
+            "This gateway has no login of its own: use a token.",
+        );
+    };
+    let browser = asked.browser(request.headers());
+    let is_entitled = |claims: &Claims| asked.authenticator.is_entitled(claims);
+    let scopes = asked.scopes();
+    let visit = asked.server.begin_window(
+        path,
+        |browser: &str| shared.logins.windows.begin(browser),
+        browser.as_deref(),
+        &scopes,
+        &is_entitled,
+    );
+    let visit = visit.await;
+    asked.shown(shared, visit)
+}
+
+/// Takes the code that the authorization server gave. Returns the cookies of the session that it opens; `again` is the page to try again.
+pub(in crate::downstream::http) async fn end_login(
+    shared: &Shared,
+    request: Request,
+    (path, door): (&'static str, Door),
+    again: impl Fn(&str) -> Response,
+) -> Result<Vec<HeaderValue>, Response> {
+    let stray = || {
+        page::note(
+            StatusCode::FORBIDDEN,
+            "This does not belong to a login that was begun in this browser. Open the page again.",
+        )
+    };
+    let fields = query(&request);
+    let asked = Asked::of(shared).ok_or_else(stray)?;
+    let browser = asked.browser(request.headers());
+    let (Some(state), Some(browser)) = (fields.get("state"), browser) else {
+        return Err(stray());
+    };
+    let verifier = shared.logins.windows.verifier(state, &browser);
+    let verifier = verifier.ok_or_else(stray)?;
+    let code = fields.get("code").map(str::to_owned);
+    let code = code.ok_or_else(|| again("You were not logged in."))?;
+    let server = asked.server.clone();
+    // The file of tokens is written before the answer.
+    let work = move || server.end_window(path, &code, &verifier);
+    let Ok(ended) = shared.tasks.spawn_blocking(work).await else {
+        return Err(page::note(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "The gateway is ending.",
+        ));
+    };
+    let (token, event) = ended.map_err(|_| again("The login did not count. Try again."))?;
+    shared.logins.windows.end(state);
+    authorization::note(shared, event.as_ref());
+    entered(shared, &token, door)
+        .await
+        .map_err(|refused| match refused {
+            Refused::NotValid(why) => again(why),
+            Refused::Denied(denial) => unknown(denial),
+        })
+}
+
 /// Opens the session of a browser for the token in the form.
 async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let Some(form) = form(request).await else {
@@ -199,14 +304,8 @@ async fn enter(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     };
     let server = form.get("server");
     match entered(&shared, form.get("token").unwrap_or_default(), Door::Logins).await {
-        Ok(cookies) => {
-            let mut response = to_list(server);
-            for cookie in cookies {
-                response.headers_mut().append(SET_COOKIE, cookie);
-            }
-            let_in(response)
-        }
-        Err(Refused::NotValid(why)) => page::entrance(server, why),
+        Ok(cookies) => with_session(server, cookies),
+        Err(Refused::NotValid(why)) => entrance(&shared, server, why),
         Err(Refused::Denied(denial)) => unknown(denial),
     }
 }

@@ -20,9 +20,7 @@ pub(in crate::proxy) use switches::Switches;
 use bytes::Bytes;
 
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
-use crate::config::{
-    BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict, with_options,
-};
+use crate::config::{BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict};
 use crate::day::Day;
 use crate::mcp::Object;
 use crate::proxy::answers::Answers;
@@ -220,7 +218,7 @@ impl Builtin {
     /// The status as an agent may read it.
     fn status(&self, view: &View) -> Reply {
         let status = self.inventory.status_for(view, Reader::Agent).to_string();
-        Reply::text(&with_options(&status))
+        Reply::text(&view.advised(&status))
     }
 
     /// Runs a built-in tool by its name in 0.1, under the rules of its current name.

@@ -64,7 +64,7 @@ impl Builtin {
             .index()
             .wait_current(std::time::Duration::from_secs(5))
             .await;
-        Reply::text(&self.outcome(view, &names))
+        Reply::text(&view.advised(&self.outcome(view, &names)))
     }
 
     /// Changes the configuration file at `path` and applies it.
