@@ -440,7 +440,7 @@ pub(crate) enum ConfigWarning {
     Refused {
         /// The fault.
         fault: EntryError,
-        /// What is refused.
+        /// The part that is refused, in words.
         consequence: &'static str,
     },
     /// A variable with an invalid value.

@@ -30,8 +30,6 @@ const HABITS: &[(&str, &str)] = &[
     ("enabled", "disabled"),
     ("servers", "mcpServers"),
     ("mcp", "mcpServers"),
-    ("authentication", "auth"),
-    ("authorization", "auth"),
 ];
 
 /// The member of `known` that is most similar to `written`: by common mistake, otherwise by the number of letters to

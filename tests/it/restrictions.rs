@@ -230,7 +230,6 @@ fn a_restriction_that_is_lost_keeps_the_gateway_and_doctor_from_going_on() {
         ("tools", Value::Null),
         ("profile", json!({})),
         ("http", json!({ "aut": { "tokens": true } })),
-        ("http", json!({ "authentication": { "tokens": true } })),
         ("http", json!({ "auth": null })),
     ] {
         let setup = identities::setup().setting(key, value.clone());
@@ -258,10 +257,9 @@ fn roles_that_are_there_twice_are_refused() {
 
 #[test]
 fn an_edit_that_would_lift_a_restriction_changes_nothing() {
-    let setup = identities::setup();
-    let anna = identities::token(&setup, &["anna"]);
     let people = json!({ "dev": { "profiles": ["code"], "users": ["anna"] } });
-    let setup = setup.setting("roles", people.clone());
+    let setup = identities::setup().setting("roles", people);
+    let anna = identities::token(&setup, &["anna"]);
     let mut gateway = setup.serve(&[]);
     let pushed = identities::execute(&gateway, "git__push", &anna);
     assert!(pushed.contains("there is no tool"), "{pushed}");

@@ -123,7 +123,7 @@ impl Known {
         fault: Option<Fault>,
     ) -> Self {
         let trust = record.in_force(trust);
-        // What waits does so for everyone: also for a session whose own list still has the approved definition.
+        // A change waits for everyone: also for a session whose own list still has the approved definition.
         let waits = |name: &String| {
             let change = pending.tools.get(name);
             change.is_some_and(|change| change.kind != ChangeKind::Vanished)

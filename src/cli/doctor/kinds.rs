@@ -70,7 +70,7 @@ kinds! {
         why "The line has no effect: a default or another entry is used instead, or something that it needs is missing.",
         advice "Go to the line named, and follow the message.";
     CONFIG_REFUSED: Error "config-refused", "a part of the configuration that restricts cannot be used",
-        why "What the part may restrict is refused, as the message says: people, calls, or the start of a gateway.",
+        why "People, calls or the start of a gateway are refused, as the message says: to go on without the part would lift a restriction.",
         advice "Go to the line named, and follow the message.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",
