@@ -6,7 +6,7 @@ mod store;
 use std::io;
 use std::path::Path;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio_util::sync::CancellationToken;
@@ -360,10 +360,12 @@ impl App {
                 request,
             )
         };
-        let proxies = Proxies::new(config, profiles, Box::new(make));
+        let proxies = Arc::new(Proxies::new(config, profiles, Box::new(make)));
+        let people: Weak<Proxies> = Arc::downgrade(&proxies);
+        proxies.main().metrics.count_people(people);
         Self {
             proxy: proxies.main().clone(),
-            proxies: Arc::new(proxies),
+            proxies,
             tasks,
             paths,
             session,

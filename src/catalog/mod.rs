@@ -328,6 +328,24 @@ impl Snapshot {
         }
     }
 
+    /// The tool that `name` means among those that do not exist for clients.
+    #[must_use]
+    pub(crate) fn hidden(&self, name: &str) -> Option<Tool> {
+        let mut all = self.unrestricted();
+        let hiding = all.servers.values_mut();
+        for server in hiding.filter(|server| server.whole.is_some()) {
+            *server = server.whole.clone()?;
+            let rules = self.rules.as_ref();
+            if let Some(adapted) = rules.and_then(|rules| rules.adapted(server)) {
+                *server = adapted;
+            }
+        }
+        match all.resolve(name) {
+            Resolution::Tool(tool) => Some(tool),
+            Resolution::Ambiguous(_) | Resolution::Unknown => None,
+        }
+    }
+
     /// A copy without some servers, as if they did not exist.
     #[must_use]
     pub fn without(&self, servers: &BTreeSet<ServerName>) -> Self {

@@ -175,6 +175,10 @@ fn check(paths: &Paths, environment: &Environment, output: &Output) -> Result<()
         }
         .into());
     }
+    let mut warnings = config.warnings.iter();
+    if let Some(refused) = warnings.find(|warning| warning.kind.is_refusal()) {
+        return Err(Exit::of_setting(&mask(format!("{path}:{refused}"))));
+    }
     if let Some(refused) = config_text::refusing_profiles(&config).first() {
         return Err(Exit::of_setting(&mask(format!("{path}: {refused}"))));
     }

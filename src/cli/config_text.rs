@@ -14,8 +14,8 @@ use super::diagnostics::Exit;
 use super::output::{Output, bad, caution, good};
 use super::printable::printable;
 use crate::config::{
-    Config, Document, EditError, Environment, Error, Hidden, LARGEST_FILE, Paths, Position, edit,
-    is_inline,
+    Config, Document, EditError, Environment, Error, Hidden, LARGEST_FILE, Paths, Position,
+    Warning, edit, is_inline,
 };
 use crate::files;
 use crate::proxy::counted;
@@ -246,10 +246,13 @@ impl Checked {
                 });
                 let profiles = refusing_profiles(&config).into_iter();
                 let faults = faults.chain(profiles.map(|what| remark(start, what, masker)));
-                let warnings = config
-                    .warnings
-                    .iter()
-                    .map(|warning| remark(warning.position, warning.kind.to_string(), masker));
+                let of =
+                    |warning: &Warning| remark(warning.position, warning.kind.to_string(), masker);
+                let warnings = config.warnings.iter();
+                let (refused, warnings): (Vec<_>, Vec<_>) =
+                    warnings.partition(|warning| warning.kind.is_refusal());
+                let faults = faults.chain(refused.into_iter().map(of));
+                let warnings = warnings.into_iter().map(of);
                 Self {
                     faults: faults.collect(),
                     warnings: warnings.collect(),

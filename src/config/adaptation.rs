@@ -98,7 +98,8 @@ fn one(tool: &str, field: &Field<'_>) -> Result<OverrideEntry, At<EntryError>> {
     };
     field.members(|key, value| {
         match key {
-            _ if value.is_null() => {}
+            // Without it, agents would see and set arguments that the user sets.
+            _ if value.is_null() && key != "arguments" => {}
             "name" => entry.name = Some(name(value)?),
             "description" => entry.description = Some(value.text()?.value),
             "arguments" => {

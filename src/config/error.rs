@@ -435,6 +435,14 @@ pub(crate) enum ConfigWarning {
         /// The default, in the syntax of the configuration.
         default: String,
     },
+    /// A part that restricts and cannot be used, so that what it may restrict is refused.
+    #[error("{fault}; {consequence}")]
+    Refused {
+        /// The fault.
+        fault: EntryError,
+        /// The part that is refused, in words.
+        consequence: &'static str,
+    },
     /// A variable with an invalid value.
     #[error("the variable {name} must be {expected}; `\"{used}\"` is used")]
     Variable {
@@ -494,6 +502,11 @@ impl ConfigWarning {
             | Self::ManySeconds { key, .. } => Some(key),
             _ => None,
         }
+    }
+
+    /// Whether something is refused because of it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Refused { .. })
     }
 
     /// Whether it is about a key of the server `name`.

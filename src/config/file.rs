@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-use jsonc_parser::ast::{self, Value};
+use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions};
 use tracing::level_filters::LevelFilter;
@@ -18,7 +18,7 @@ use super::openapi::OpenApiEntry;
 use super::profiles::{ProfileEntries, profiles};
 use super::reader::{At, Field, Members, Read, Report, kind};
 use super::roles::{RoleEntries, roles};
-use super::sandbox::{self, SandboxEntry};
+use super::sandbox::SandboxEntry;
 use super::sections::{
     ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
@@ -45,32 +45,6 @@ const SYNTAX: ParseOptions = ParseOptions {
     allow_non_finite_numbers: false,
     allow_extended_string_escapes: false,
 };
-
-/// Keys of rules. A key that resembles one is a fault, because its protection would be lost unnoticed.
-const RULES: &[&str] = &["tools", "allow", "ask", "deny"];
-
-/// Keys that restrict a server, for which the same holds.
-const RESTRICTIONS: &[&str] = &[
-    "tools",
-    "allow",
-    "ask",
-    "deny",
-    "override",
-    "trust",
-    "projects",
-    "share",
-    "placement",
-    "client_capabilities",
-    "disabled",
-    "expose",
-    "prompts",
-    "resources",
-    "cli_only",
-    "include",
-    "exclude",
-    "sandbox",
-    "identity",
-];
 
 /// The file's content.
 pub(super) struct File {
@@ -166,19 +140,6 @@ pub(super) fn parse(text: &str) -> Result<Option<Value<'_>>, jsonc_parser::error
     Ok(jsonc_parser::parse_to_ast(text, &CollectOptions::default(), &SYNTAX)?.value)
 }
 
-/// The value of `key` as it was read, or a fault if the object has it twice.
-fn once<T>(object: &ast::Object<'_>, key: &str, read: Read<T>) -> Read<T> {
-    let written = object.properties.iter();
-    let mut written = written.filter(|property| property.name.as_str() == key);
-    match written.nth(1) {
-        None => read,
-        Some(second) => {
-            let fault = EntryError::value(key, "there once", "two of them");
-            Err(At::new(second.range.start, fault))
-        }
-    }
-}
-
 /// Reads the whole file. It is a fault if the root or `mcpServers` is not an object.
 pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryError>> {
     let Some(object) = root.as_object() else {
@@ -205,8 +166,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let catalog = members.read("catalog", CatalogEntry::read);
     let surface = members.read("surface", surface);
     let show = members.read("show", shown);
-    // Either of two may be the restriction that was meant.
-    let clients = once(object, "clients", members.read("clients", clients));
+    let clients = members.read("clients", clients);
     let search = members.read("search", SearchEntry::read);
     let results = members.read("results", Results::read);
     let scripts = members.read("scripts", scripts);
@@ -218,7 +178,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let tools = members
         .read("tools", PolicyEntry::read)?
         .unwrap_or_default();
-    let profiles = once(object, "profiles", members.read("profiles", profiles));
+    let profiles = members.read("profiles", profiles);
     let roles = members.read("roles", roles);
     let limits = members.read("limits", limits);
     let credentials = members.read("credentials", credentials);
@@ -236,11 +196,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let approvals = members.read("approvals", ApprovalsEntry::read);
     let notify = members.read("notify", Field::flag);
     members.finish();
-    let is_rule = |key: &str| !key.contains('.') || key.starts_with("tools.");
-    let restriction = report.take_restriction(object.range.start..object.range.end, RULES, |key| {
-        is_rule(key).then_some(key)
-    });
-    if let Some(fault) = restriction {
+    if let Some(fault) = report.take_lost(object.range.start..object.range.end) {
         return Err(fault);
     }
     let servers = servers.unwrap_or_default();
@@ -322,7 +278,6 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
         }
     })?;
     foreign::refuse(object, keys::ENTRY, &[foreign::ENTRY, foreign::RULES])?;
-    sandbox::check_sole(object)?;
     let mut members = Members::new(object, keys::ENTRY, scope, "", report);
     let entry = Entry {
         kind: members.read("type", Field::text),
@@ -364,8 +319,7 @@ fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<En
     };
     members.finish();
     let range = object.range.start..object.range.end;
-    let restriction = report.take_restriction(range, RESTRICTIONS, |key| key.strip_prefix(scope));
-    restriction.map_or(Ok(entry), Err)
+    report.take_lost(range).map_or(Ok(entry), Err)
 }
 
 /// Reads the member that `mcpzip update` maintains; only `update` interprets it.

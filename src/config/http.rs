@@ -54,8 +54,7 @@ impl Resolver<'_> {
         };
         let (fault, metrics) = fault;
         let value = fault.value.clone();
-        self.report
-            .fall_back(fault, "`serve --http` does not start");
+        self.report.refuse(fault, "`serve --http` does not start");
         (Err(value), metrics)
     }
 

@@ -14,7 +14,7 @@ pub(super) struct Key {
     pub(super) default: Option<&'static str>,
 }
 
-/// The permitted values of a key; `null` always counts as absent.
+/// The permitted values of a key; `null` counts as absent, except for [`RESTRICTIONS`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value {
     Text,
@@ -84,6 +84,53 @@ pub(super) const fn with_default(
         doc,
         default: Some(default),
     }
+}
+
+/// The keys without which more is permitted, wherever one stands. One that is misspelt, `null` or there twice is a fault of the server's entry
+/// that it is in, else of the file: to go on without it would lift what it restricts. Objects that refuse unknown keys do so for all of
+/// their own keys.
+pub(super) const RESTRICTIONS: &[&str] = &[
+    "clients",
+    "profiles",
+    "roles",
+    "limits",
+    "management",
+    "max_calls",
+    "store",
+    "http",
+    "auth",
+    "tls",
+    "token_file",
+    "expose",
+    "prompts",
+    "resources",
+    "tools",
+    "allow",
+    "ask",
+    "deny",
+    "override",
+    "trust",
+    "added_by",
+    "projects",
+    "share",
+    "placement",
+    "client_capabilities",
+    "disabled",
+    "sandbox",
+    "identity",
+    "oauth",
+    "issuer",
+    "scopes",
+    "include",
+    "exclude",
+    "cli_depth",
+    "cli_only",
+    "cli_tools",
+];
+
+/// Whether a key is one of [`RESTRICTIONS`].
+pub(super) fn restricts(key: &str) -> bool {
+    RESTRICTIONS.contains(&key)
 }
 
 /// The keys of mcpzip 0.1, as paths, that this program does not have.

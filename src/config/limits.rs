@@ -275,7 +275,7 @@ fn limit(field: &Field<'_>) -> Result<Limit, At<EntryError>> {
 pub(super) fn of(read: Read<Vec<Limit>>, report: &Report) -> Limits {
     read.map(Option::unwrap_or_default).map_err(|fault| {
         let value = fault.value.clone();
-        report.fall_back(fault, "every call over HTTP is refused");
+        report.refuse(fault, "every call over HTTP is refused");
         value
     })
 }

@@ -112,7 +112,7 @@ pub(crate) use entry::Server;
 pub(crate) use entry_text::EntryText;
 pub(crate) use env::Environment;
 pub(crate) use error::{
-    ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT, how_to_set,
+    ConfigWarning, EntryError, Error, Position, ProfileRefusal, SYNTAX_HINT, Warning, how_to_set,
 };
 pub(crate) use folder::{Folder, Holds};
 pub(crate) use hash::{ConfigHash, addresses_of, any_program, programs_in, programs_of};

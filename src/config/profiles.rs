@@ -118,7 +118,6 @@ impl FaultyProfile {
 
 /// Reads `profiles`.
 pub(super) fn profiles(field: &Field<'_>) -> Result<ProfileEntries, At<EntryError>> {
-    only_once(field)?;
     field.members(|name, field| {
         let entry = profile(name, field).map_err(|fault| (fault, directories(field)));
         Ok((name.to_owned(), entry))
@@ -128,39 +127,19 @@ pub(super) fn profiles(field: &Field<'_>) -> Result<ProfileEntries, At<EntryErro
 /// The directories of a profile that has a fault; `None` where it may have others than those.
 fn directories(field: &Field<'_>) -> Option<Vec<At<String>>> {
     let mut written = Some(Vec::new());
-    let read = only_once(field).and_then(|()| {
-        field.members(|key, field| {
-            match key {
-                "projects" => written = field.texts().ok(),
-                _ if nearest(key, &KEYS) == Some("projects") => written = None,
-                _ => {}
-            }
-            Ok(())
-        })
+    let read = field.members(|key, field| {
+        match key {
+            "projects" => written = field.texts().ok(),
+            _ if nearest(key, &KEYS) == Some("projects") => written = None,
+            _ => {}
+        }
+        Ok(())
     });
     read.ok().and(written)
 }
 
-/// Refuses an object that has a key twice: either value may be the restriction that was meant.
-fn only_once(field: &Field<'_>) -> Result<(), At<EntryError>> {
-    let mut known = BTreeSet::new();
-    for property in &field.object()?.properties {
-        let name = property.name.as_str();
-        if !known.insert(name) {
-            let fault = EntryError::value(
-                "profiles",
-                "an object with each key once",
-                format!("`{name}` twice"),
-            );
-            return Err(At::new(property.range.start, fault));
-        }
-    }
-    Ok(())
-}
-
-/// Refuses an object with other keys than `keys`, with a key twice, or with `null`: a restriction would be lost.
+/// Refuses an object with other keys than `keys`, or with `null`: a restriction would be lost.
 fn only(field: &Field<'_>, keys: &[&str], expected: &str) -> Result<(), At<EntryError>> {
-    only_once(field)?;
     let checked = field.members(
         |key, member| match keys.contains(&key) && !member.is_null() {
             true => Ok(()),

@@ -4,7 +4,7 @@
 //! assertions check for each object that exactly the keys of the table were read.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{ConfigWarning, EntryError, Position, Warning};
-use super::key::{OLDER, Table};
+use super::key::{OLDER, Table, restricts};
 use super::nearest::nearest;
 
 /// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
@@ -29,11 +29,14 @@ pub(super) struct At<T> {
 /// The value of a key; `None` if it is absent or `null`.
 pub(super) type Read<T> = Result<Option<T>, At<EntryError>>;
 
-/// Collects the warnings.
+/// Collects the warnings, and the faults that would lift a restriction.
 #[derive(Debug, Default)]
-pub(super) struct Report(RefCell<Vec<At<ConfigWarning>>>);
+pub(super) struct Report {
+    warnings: RefCell<Vec<At<ConfigWarning>>>,
+    lost: RefCell<Vec<At<EntryError>>>,
+}
 
-/// An object's members; of a duplicate key, the last one.
+/// An object's members; of a duplicate key that restricts nothing, the last one.
 pub(super) struct Members<'a> {
     members: Vec<&'a ObjectProp<'a>>,
     table: Table,
@@ -87,8 +90,15 @@ impl Report {
         self.add(offset, warning);
     }
 
+    /// Warns that something is refused because of a fault.
+    pub(super) fn refuse(&self, fault: At<EntryError>, consequence: &'static str) {
+        let At { offset, value } = fault;
+        let fault = value;
+        self.add(offset, ConfigWarning::Refused { fault, consequence });
+    }
+
     pub(super) fn add(&self, offset: usize, warning: ConfigWarning) {
-        self.0.borrow_mut().push(At::new(offset, warning));
+        self.warnings.borrow_mut().push(At::new(offset, warning));
     }
 
     /// Removes and returns the first unknown key of a server's entry that was probably meant to be one of `keys`.
@@ -108,7 +118,7 @@ impl Report {
             }
             _ => None,
         };
-        let mut warnings = self.0.borrow_mut();
+        let mut warnings = self.warnings.borrow_mut();
         let (at, found) = warnings
             .iter()
             .enumerate()
@@ -117,48 +127,21 @@ impl Report {
         Some(found)
     }
 
-    /// Removes and returns, as a fault, the first unknown key of `tools`, or that was probably meant to be one of `keys`. `written` is
-    /// the part of a key's path that the fault names; `None` for a key that is not meant.
-    pub(super) fn take_restriction(
-        &self,
-        within: std::ops::Range<usize>,
-        keys: &[&str],
-        written: impl for<'p> Fn(&'p str) -> Option<&'p str>,
-    ) -> Option<At<EntryError>> {
-        let fault = |warning: &At<ConfigWarning>| match &warning.value {
-            ConfigWarning::UnknownKey {
-                key,
-                nearest: Some(meant),
-            } if within.contains(&warning.offset) && keys.contains(meant) => {
-                let written = written(key)?.to_owned();
-                // A file of another client may have `"enabled": true`, which restricts nothing.
-                let fault = EntryError::MisspeltRestriction { written, meant };
-                (!key.ends_with(".enabled")).then(|| At::new(warning.offset, fault))
-            }
-            // Everything in `tools` restricts.
-            ConfigWarning::UnknownKey { key, .. } if within.contains(&warning.offset) => {
-                let written = written(key)?;
-                let fault = EntryError::UnknownRule {
-                    written: written.to_owned(),
-                };
-                written
-                    .starts_with("tools.")
-                    .then(|| At::new(warning.offset, fault))
-            }
-            _ => None,
-        };
-        let mut warnings = self.0.borrow_mut();
-        let (at, found) = warnings
-            .iter()
-            .enumerate()
-            .find_map(|(at, warning)| Some((at, fault(warning)?)))?;
-        warnings.remove(at);
-        Some(found)
+    /// Notes a fault that would lift a restriction.
+    fn lose(&self, offset: usize, fault: EntryError) {
+        self.lost.borrow_mut().push(At::new(offset, fault));
+    }
+
+    /// Removes the restrictions between these offsets that would be lifted, and returns the fault of one.
+    pub(super) fn take_lost(&self, within: std::ops::Range<usize>) -> Option<At<EntryError>> {
+        let mut lost = self.lost.borrow_mut();
+        let mut taken = lost.extract_if(.., |at| within.contains(&at.offset));
+        taken.by_ref().min_by_key(|at| at.offset)
     }
 
     /// All warnings, in the file's order.
     pub(super) fn into_warnings(self, lines: &Lines<'_>) -> Vec<Warning> {
-        let mut found = self.0.into_inner();
+        let mut found = self.warnings.into_inner();
         found.sort_by_key(|warning| warning.offset);
         let warning = |at: At<ConfigWarning>| Warning {
             position: lines.position(at.offset),
@@ -180,13 +163,17 @@ impl<'a> Members<'a> {
         let mut last: BTreeMap<&str, usize> = BTreeMap::new();
         for (index, property) in object.properties.iter().enumerate() {
             let name = property.name.as_str();
-            if last.insert(name, index).is_some() {
-                report.add(
-                    property.range.start,
-                    ConfigWarning::Duplicate {
-                        key: format!("{scope}{prefix}{name}"),
-                    },
-                );
+            let is_twice = last.insert(name, index).is_some();
+            let is_restriction = restricts(name) && table.iter().any(|key| key.name == name);
+            match (is_twice, is_restriction) {
+                (true, true) => {
+                    report.lose(property.range.start, twice(format!("{prefix}{name}")));
+                }
+                (true, false) => {
+                    let key = format!("{scope}{prefix}{name}");
+                    report.add(property.range.start, ConfigWarning::Duplicate { key });
+                }
+                _ => {}
             }
         }
         let is_last = |index: usize, property: &ObjectProp<'_>| {
@@ -223,11 +210,19 @@ impl<'a> Members<'a> {
             .members
             .iter()
             .find(|property| property.name.as_str() == key);
-        property
-            .map(|property| self.field(property))
-            .filter(|field| !field.is_null())
-            .map(|f| read(&f))
-            .transpose()
+        let field = property.map(|property| self.field(property));
+        match field {
+            Some(field) if field.is_null() && restricts(key) => {
+                let found = "null, which would lift what it restricts";
+                let fault = EntryError::value(&field.key, "a value, or left out", found);
+                self.report.lose(field.offset(), fault);
+                Ok(None)
+            }
+            field => {
+                let field = field.filter(|field| !field.is_null());
+                field.map(|field| read(&field)).transpose()
+            }
+        }
     }
 
     /// All members with any keys, and the positions of the keys.
@@ -253,15 +248,29 @@ impl<'a> Members<'a> {
             let name = property.name.as_str();
             if !names().any(|known| known == name) {
                 let known: Vec<&'static str> = names().collect();
-                let key = format!("{}{}{name}", self.scope, self.prefix);
-                let warning = match OLDER.contains(&key.as_str()) {
-                    true => ConfigWarning::Older { key },
-                    false => ConfigWarning::UnknownKey {
-                        key,
-                        nearest: nearest(name, &known),
-                    },
-                };
-                self.report.add(property.range.start, warning);
+                let nearest = nearest(name, &known);
+                let written = format!("{}{name}", self.prefix);
+                let key = format!("{}{written}", self.scope);
+                let offset = property.range.start;
+                match nearest {
+                    _ if OLDER.contains(&key.as_str()) => {
+                        self.report.add(offset, ConfigWarning::Older { key });
+                    }
+                    // A file of another client may have `"enabled": true`, which restricts nothing.
+                    Some(meant) if restricts(meant) && name != "enabled" => {
+                        let fault = EntryError::MisspeltRestriction { written, meant };
+                        self.report.lose(offset, fault);
+                    }
+                    // Everything in `tools` restricts.
+                    _ if self.prefix == "tools." => {
+                        self.report
+                            .lose(offset, EntryError::UnknownRule { written });
+                    }
+                    nearest => {
+                        let warning = ConfigWarning::UnknownKey { key, nearest };
+                        self.report.add(offset, warning);
+                    }
+                }
             }
         }
     }
@@ -331,11 +340,20 @@ impl<'a> Field<'a> {
         elements.map(|field| field.text()).collect()
     }
 
-    /// The members of an object with any keys, each read by `read`.
+    /// The members of an object with any keys, each read by `read`. A key that is there twice is a fault, since either value may be the
+    /// restriction that was meant.
     pub(super) fn members<T>(
         &self,
         mut read: impl FnMut(&str, &Field<'_>) -> Result<T, At<EntryError>>,
     ) -> Result<Vec<T>, At<EntryError>> {
+        let mut known = BTreeSet::new();
+        for property in &self.object()?.properties {
+            let name = property.name.as_str();
+            if !known.insert(name) {
+                let key = format!("{}.{name}", self.key);
+                return Err(At::new(property.range.start, twice(key)));
+            }
+        }
         let scope = format!("{}.", self.path);
         let members = Members::new(self.object()?, &[], &scope, "", self.report);
         let fields = members.into_fields();
@@ -494,6 +512,11 @@ impl<'t> Lines<'t> {
             column: self.text[self.starts[line - 1]..offset].chars().count() + 1,
         }
     }
+}
+
+fn twice(key: String) -> EntryError {
+    let problem = "is there twice";
+    EntryError::Unusable { key, problem }
 }
 
 /// The kind of a value, for a sentence.

@@ -100,7 +100,7 @@ pub(super) fn of(read: Read<RoleEntries>, report: &Report) -> Roles {
         Ok(entries) => entries,
         Err(at) => {
             let fault = at.value.clone();
-            report.fall_back(at, "everyone with an identity is refused");
+            report.refuse(at, "everyone with an identity is refused");
             return Err(fault);
         }
     };
@@ -110,7 +110,7 @@ pub(super) fn of(read: Read<RoleEntries>, report: &Report) -> Roles {
     let roles = entries.into_iter().map(|(name, role)| {
         let role = role.map_err(|at| {
             let fault = at.value.clone();
-            report.fall_back(at, "the role gives nothing");
+            report.refuse(at, "the role gives nothing");
             fault
         });
         (name, role)

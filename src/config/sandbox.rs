@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use jsonc_parser::ast::{Object, Value as Written};
+use jsonc_parser::ast::Value as Written;
 
 use super::error::EntryError;
 use super::key::{Table, Value, key, with_default};
@@ -127,25 +127,6 @@ impl Sandbox {
             summary.push_str(", container");
         }
         summary
-    }
-}
-
-/// Checks that an entry has one sandbox if it has the key: of a key that is there twice the last one would count, and `null` would be none.
-pub(super) fn check_sole(entry: &Object<'_>) -> Result<(), At<EntryError>> {
-    let written = entry.properties.iter();
-    let mut written = written.filter(|property| property.name.as_str() == "sandbox");
-    let (first, second) = (written.next(), written.next());
-    if let Some(second) = second {
-        let (key, problem) = ("sandbox".to_owned(), "is there twice");
-        let fault = EntryError::Unusable { key, problem };
-        return Err(At::new(second.range.start, fault));
-    }
-    match first.map(|first| &first.value) {
-        Some(Written::NullKeyword(null)) => {
-            let fault = EntryError::value("sandbox", EXPECTED, "null");
-            Err(At::new(null.range.start, fault))
-        }
-        _ => Ok(()),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use super::key::{Key, Table, Value};
+use super::key::{Key, Table, Value, restricts};
 use super::keys::{ENTRY, FILE, TIME_PATTERN};
 use super::options::RESULT_FORMS;
 
@@ -115,6 +115,9 @@ fn property(key: &Key) -> Json {
         Json::Object(schema) => schema,
         _ => unreachable!("a value's schema is an object"),
     };
+    if restricts(key.name) {
+        remove_null(&mut schema);
+    }
     schema.insert("description".to_owned(), json!(key.doc));
     if let Some(default) = key.default {
         schema.insert(
@@ -123,6 +126,21 @@ fn property(key: &Key) -> Json {
         );
     }
     Json::Object(schema)
+}
+
+/// Removes `null` from the permitted values.
+fn remove_null(schema: &mut Map<String, Json>) {
+    for key in ["type", "enum", "anyOf"] {
+        let Some(Json::Array(choices)) = schema.get_mut(key) else {
+            continue;
+        };
+        let null = json!({ "type": "null" });
+        choices.retain(|one| *one != "null" && !one.is_null() && *one != null);
+        if let ("type", [one]) = (key, choices.as_slice()) {
+            let one = one.clone();
+            schema.insert(key.to_owned(), one);
+        }
+    }
 }
 
 /// The schema of a value; `null` counts as absent.
@@ -439,14 +457,16 @@ mod tests {
             assert!(!schema.is_valid(&unknown), "{unknown}");
             let null = file(key.name, Json::Null);
             // An entry without either is invalid.
-            assert!(
-                schema.is_valid(&null)
-                    || matches!(
-                        key.name,
-                        "command" | "url" | "openapi" | "graphql" | "skills"
-                    ),
-                "{null}"
+            let is_target = matches!(
+                key.name,
+                "command" | "url" | "openapi" | "graphql" | "skills"
             );
+            let is_right = schema.is_valid(&null) || is_target;
+            assert_eq!(is_right, !restricts(key.name), "{null}");
+            let is_lost = said(&null.to_string())
+                .iter()
+                .any(|text| text.contains("would lift"));
+            assert_eq!(is_lost, restricts(key.name), "{null}");
         }
     }
 

@@ -511,12 +511,14 @@ impl Config {
             audit,
             audit_copies,
             home: environment.home(),
-            management: setting(
-                file.management,
-                defaults.management,
-                Management::text,
-                &report,
-            ),
+            management: {
+                // One that cannot be read could have been the strictest.
+                let default = match &file.management {
+                    Err(_) => Management::Off,
+                    Ok(_) => defaults.management,
+                };
+                setting(file.management, default, Management::text, &report)
+            },
             scripts,
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
@@ -825,11 +827,17 @@ fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) 
 }
 
 fn exposure(read: Read<sections::Exposed>, default: Exposure, report: &Report) -> Exposure {
-    match report.value(read, "everything is shown").flatten() {
-        None => default,
-        Some(exposed) => Exposure {
-            prompts: simple_setting(exposed.prompts, default.prompts, report),
-            resources: simple_setting(exposed.resources, default.resources, report),
+    // One that cannot be read could have been a restriction.
+    let one = |read: Read<bool>, default: bool| {
+        let default = default && read.is_ok();
+        simple_setting(read, default, report)
+    };
+    match report.value(read, "nothing is shown") {
+        None => Exposure::NOTHING,
+        Some(None) => default,
+        Some(Some(exposed)) => Exposure {
+            prompts: one(exposed.prompts, default.prompts),
+            resources: one(exposed.resources, default.resources),
         },
     }
 }

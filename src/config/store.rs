@@ -50,7 +50,7 @@ impl StoreOptions {
             let value = fault.value.clone();
             resolver
                 .report
-                .fall_back(fault, "`serve --http` does not start");
+                .refuse(fault, "`serve --http` does not start");
             value
         })?;
         let Some(url) = url else { return Ok(None) };

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jsonc_parser::ast::Value;
+
 use super::error::EntryError;
 use super::keys;
 use super::options::result_form;
@@ -233,22 +235,15 @@ pub(super) fn surface(field: &Field<'_>) -> Result<SurfaceEntry, At<EntryError>>
 
 /// Reads `clients`.
 pub(super) fn clients(field: &Field<'_>) -> Result<Vec<(String, ClientEntry)>, At<EntryError>> {
-    let mut names = BTreeSet::new();
-    let all = field.object()?.properties.iter();
-    let all = all.map(|property| property.name.as_str().to_owned());
-    let twice: BTreeSet<String> = all.filter(|name| !names.insert(name.clone())).collect();
     field.members(|name, field| {
         let scope = format!("clients.{name}.");
         let object = field.object()?;
         let mut known = BTreeSet::new();
-        let is_slip = |key: &str| {
-            !known.insert(key.to_owned()) || keys::CLIENT.iter().all(|one| one.name != key)
-        };
-        let mut written = object
-            .properties
-            .iter()
-            .map(|property| property.name.as_str());
-        let is_unclear = written.any(is_slip) || twice.contains(name);
+        let is_unclear = object.properties.iter().any(|property| {
+            let key = property.name.as_str();
+            let is_null = matches!(property.value, Value::NullKeyword(_));
+            is_null || !known.insert(key) || keys::CLIENT.iter().all(|one| one.name != key)
+        });
         let mut members = Members::new(object, keys::CLIENT, &scope, "", field.report());
         let entry = ClientEntry {
             surface: members.read("surface", surface_name),

@@ -895,10 +895,9 @@ fn what_is_seen_beside_the_tools_is_said_for_all_and_for_each() {
 #[test]
 fn odd_words_on_what_is_seen_are_reported() {
     check(
-        r#"{"mcpServers":{},"expose":{"prompts":1,"resource":false}}"#,
+        r#"{"mcpServers":{},"expose":{"prompts":1}}"#,
         &[
-            "1:38: `expose.prompts` must be true or false, found a number; the default is used, true",
-            "1:40: unknown key `expose.resource`; did you mean `resources`?",
+            "1:38: `expose.prompts` must be true or false, found a number; the default is used, false",
         ],
     );
     check_entry(

@@ -17,6 +17,8 @@ pub(crate) enum Failure {
         /// The server that it names, if there is none of this name.
         server: Option<String>,
         nearest: Vec<String>,
+        /// The tool, and the rule that denies it, if it does not exist for the caller: for the audit log alone.
+        denied: Option<Box<(QualifiedName, String)>>,
     },
     /// Several tools have this name.
     Ambiguous { name: String, names: Vec<String> },
@@ -182,6 +184,7 @@ impl Failure {
             | Self::Limited { name, .. }
             | Self::Scopes { name, .. }
             | Self::Malformed { name } => Some(name),
+            Self::Unknown { denied, .. } => denied.as_ref().map(|denied| &denied.0),
             _ => None,
         }
     }
@@ -193,6 +196,7 @@ impl Failure {
                 reason: Withheld::Denied(rule) | Withheld::ByArguments(rule),
                 ..
             } => Some(rule),
+            Self::Unknown { denied, .. } => denied.as_ref().map(|denied| denied.1.as_str()),
             Self::Limited { exceeded, .. } => exceeded.limit(),
             Self::Consent { rule, .. } => rule.as_deref(),
             _ => None,

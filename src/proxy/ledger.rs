@@ -479,7 +479,10 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
             reason: NoConsent::Waiting { .. },
             ..
         } => (Kind::Refusal, Outcome::Waiting),
-        Failure::Withheld { .. }
+        Failure::Unknown {
+            denied: Some(_), ..
+        }
+        | Failure::Withheld { .. }
         | Failure::NoConsent { .. }
         | Failure::NotReadOnly { .. }
         | Failure::Paused { .. }

@@ -344,6 +344,7 @@ impl Proxy {
                     scripts,
                     people,
                     process: OnceLock::new(),
+                    of_people: OnceLock::new(),
                 },
                 surfaces,
                 callers,

@@ -7,12 +7,14 @@ use std::sync::{Arc, OnceLock};
 
 use parking_lot::Mutex;
 
+use super::metrics::OfPeople;
 use super::{ProfileChoice, Proxy, SharedFigures};
 use crate::config::{Config, Entitlement, ProfileRefusal, ProfileRequest};
 use crate::homes::HomesOfReplicas;
 use crate::replicas::Replicas;
 use crate::shutdown::Tasks;
 use crate::tool::ServerName;
+use crate::upstream::ServerStatus;
 use crate::upstream::person::Front;
 
 /// Creates a proxy with a configuration, these profiles, the figures of the first one, and the tasks of those that end before the run.
@@ -264,6 +266,14 @@ impl Proxies {
     pub(crate) fn free_stdout(&self) {
         self.is_stdout_free.get_or_init(|| ());
         self.main.free_stdout();
+    }
+}
+
+impl OfPeople for Proxies {
+    fn connections(&self) -> Vec<ServerStatus> {
+        let all = self.all().into_iter().skip(1);
+        all.flat_map(|proxy| proxy.inventory.connections())
+            .collect()
     }
 }
 

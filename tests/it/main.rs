@@ -82,6 +82,7 @@ mod prose;
 mod quarantine;
 mod rerank;
 mod resources;
+mod restrictions;
 mod rings;
 mod select_answers;
 mod skills;

@@ -51,6 +51,19 @@ fn a_call_is_denied_by_where_its_path_leads() {
 }
 
 #[test]
+fn null_is_a_value_of_another_type() {
+    let rules = json!({ "deny": [{ "tool": "files__write", "when": { "mode": "!safe" } }] });
+    let setup = files(rules);
+    for (arguments, code) in [
+        (r#"{"path":"a","mode":"safe"}"#, 0),
+        (r#"{"path":"a","mode":null}"#, 1),
+        (r#"{"path":"a","mode":"wipe"}"#, 1),
+    ] {
+        let _ = setup.run(&["call", "files__write", arguments]).code(code);
+    }
+}
+
+#[test]
 fn a_relative_path_begins_in_the_servers_directory() {
     let rules = json!({ "deny": [{ "tool": "files__write", "when": { "path": "!./**" } }] });
     let setup = files(rules);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-use super::change::{Pending, rejected};
+use super::change::{ChangeKind, Pending, rejected};
 use super::fault::Fault;
 use super::record::{Record, in_force};
 use super::store::Store;
@@ -123,15 +123,21 @@ impl Known {
         fault: Option<Fault>,
     ) -> Self {
         let trust = record.in_force(trust);
-        let free = record
-            .tools
-            .iter()
+        // A change waits for everyone: also for a session whose own list still has the approved definition.
+        let waits = |name: &String| {
+            let change = pending.tools.get(name);
+            change.is_some_and(|change| change.kind != ChangeKind::Vanished)
+        };
+        let tools = record.tools.iter().filter(|(name, _)| !waits(name));
+        let free = tools
             .filter(|(name, pinned)| record.permits(name, &pinned.hash, trust))
             .map(|(name, pinned)| (name.clone(), pinned.hash.clone()));
         let of_tools = rejected(&pending.tools).chain(record.rejected.iter().cloned());
         let of_entries = record.rejected_entries.iter().cloned();
         let of_entries = rejected(&pending.entries).chain(of_entries);
-        let is_free = |label: &String| !record.rejected_entries.contains(label);
+        let is_free = |label: &String| {
+            !record.rejected_entries.contains(label) && !pending.entries.contains_key(label)
+        };
         let entries = record.entries.iter().flatten();
         let entries = entries.filter(|(label, _)| is_free(label));
         let entries = entries.map(|(label, pinned)| (label.clone(), pinned.hash.clone()));

@@ -245,12 +245,13 @@ impl Pins {
         known.get(server).is_some_and(|known| known.is_unrecorded)
     }
 
-    /// How a tool is known to differ from the approved one.
+    /// How a tool is known to differ from the approved one, in this list or in that of another session.
     #[must_use]
     pub(crate) fn change(&self, server: &ServerName, tool: &ToolEntry) -> Option<Change> {
         let known = self.known.read();
         let change = known.get(server)?.pending.tools.get(tool.name.as_str())?;
-        (change.now == tool.hash.to_string()).then(|| change.clone())
+        let is_everywhere = change.kind == ChangeKind::Changed;
+        (is_everywhere || change.now == tool.hash.to_string()).then(|| change.clone())
     }
 
     /// The other server under whose name a definition waits or was rejected, because of which it waits as a new one, too.

@@ -123,6 +123,7 @@ pub(super) fn examine(
         for warning in &config.warnings {
             let kind = match warning.kind {
                 ConfigWarning::UnknownKey { .. } => &kinds::CONFIG_UNKNOWN_KEY,
+                ConfigWarning::Refused { .. } => &kinds::CONFIG_REFUSED,
                 // Nothing is missing while the server is off.
                 ConfigWarning::NoServers
                 | ConfigWarning::Disabled {

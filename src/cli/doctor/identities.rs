@@ -8,6 +8,7 @@ use super::finding::Finding;
 use super::kinds;
 use crate::app::App;
 use crate::config::{Config, HttpOptions, UpstreamIdentity};
+use crate::downstream::http;
 use crate::identity::authorization::KeyFile;
 use crate::identity::{People, TokenFile, claims_of};
 
@@ -17,6 +18,13 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
     rules(&config, examination);
     servers(&config, examination);
     window(&config, examination);
+    // A fault of `http` itself is one of the file.
+    if config.http.is_ok()
+        && let Err(error) = http::check(&app.session().environment, &config.http)
+    {
+        let what = printable(&format!("{error:#}"));
+        examination.add(Finding::new(&kinds::GATEWAY_UNUSABLE, "http", what));
+    }
     if let Err(fault) = &config.limits {
         let what = printable(&fault.to_string());
         let about = "limits".to_owned();

@@ -69,6 +69,9 @@ kinds! {
     CONFIG_ODD: Warning "config-odd", "something in the configuration is not used as it is written",
         why "The line has no effect: a default or another entry is used instead, or something that it needs is missing.",
         advice "Go to the line named, and follow the message.";
+    CONFIG_REFUSED: Error "config-refused", "a part of the configuration that restricts cannot be used",
+        why "People, calls or the start of a gateway are refused, as the message says: to go on without the part would lift a restriction.",
+        advice "Go to the line named, and follow the message.";
     CONFIG_NO_SERVERS: Warning "config-no-servers", "no server is configured",
         why "Agents find nothing but the built-in tools.",
         advice "Run `mcpzip init` or `mcpzip migrate`, or write an entry below `mcpServers`.";
@@ -164,7 +167,7 @@ kinds! {
         advice "Correct `select` in `tools.override` of the server's entry; it is a jq program.";
     RULE_UNMATCHED: Warning "rule-unmatched", "a rule matches no tool",
         why "A misspelt rule under `deny` or `ask` protects nothing.",
-        advice "Correct the rule; `mcpzip tools SERVER` prints the names, and `mcpzip rules check` says what applies.";
+        advice "Correct the rule; `mcpzip tools` prints the names, and `mcpzip rules check` says what applies.";
     PROFILE_UNUSABLE: Error "profile-unusable", "a profile cannot be used",
         why "Its sessions are refused, because a profile must never show more than it says.",
         advice "Correct the entry of `profiles`, or the `profile` of the client; `servers` needs at least one server that can be used.";
@@ -186,6 +189,9 @@ kinds! {
     STORE_UNUSABLE: Error "store-unusable", "the store of the gateways cannot be used",
         why "A gateway does not start without its store. One that runs goes on with what it knows, for a while.",
         advice "Follow the message; `mcpzip store check` tries again. docs/store.md describes the URL, the keys and the schema.";
+    GATEWAY_UNUSABLE: Error "gateway-unusable", "`mcpzip serve --http` would not start",
+        why "Clients over HTTP cannot connect. A gateway that runs goes on with what it has read.",
+        advice "Correct the file or key of `http`, or the variable, that the message names.";
     GATEWAY_UNREACHED: Error "gateway-unreached", "a gateway is not reached at its `http.peer`",
         why "Other gateways send answers, cancellations and calls of its clients and servers to this URL: what is sent elsewhere is lost.",
         advice "Set `http.peer` of that gateway to a URL of it alone, not to that of a balancer, and start it again.";

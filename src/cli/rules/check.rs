@@ -193,6 +193,13 @@ fn part(asked: &Check, config: &Config, profiles: &[String]) -> Result<Config, S
         let part = config.narrowed(profiles);
         return part.map_err(|refusal| refusal.to_string());
     }
+    let roles = config.roles.iter().flatten();
+    let is_known = |role: &&String| roles.clone().any(|roles| roles.contains_key(*role));
+    if let Some(role) = asked.role.iter().find(|role| !is_known(role)) {
+        return Err(format!(
+            "there is no role `{role}` in `roles` of the configuration"
+        ));
+    }
     let claims = Claims {
         name: asked.user.clone().unwrap_or_default(),
         groups: asked.group.iter().cloned().collect(),

@@ -134,9 +134,9 @@ fn any(mut outcomes: impl Iterator<Item = Option<bool>>) -> Option<bool> {
 #[derive(Debug, Clone, Copy)]
 enum Found<'v> {
     Value(&'v Value),
-    /// No member of that name, or `null`.
+    /// No member of that name.
     Nothing,
-    /// A value in the place of an object.
+    /// A value in the place of an object, or `null`.
     Unreadable,
 }
 
@@ -153,7 +153,7 @@ fn collect<'v>(value: &'v Value, names: &[&str], found: &mut Vec<Found<'v>>) {
                 let name = loose_name(&name.concat());
                 for (_, value) in members.iter().filter(|(own, _)| loose_name(own) == name) {
                     match value {
-                        Value::Null => found.push(Found::Nothing),
+                        Value::Null => found.push(Found::Unreadable),
                         value => collect(value, rest, found),
                     }
                 }

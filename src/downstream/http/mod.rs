@@ -72,7 +72,7 @@ pub(crate) use options::address;
 pub(crate) use options::{Arguments, Options, OptionsError, of_variable, token};
 pub(crate) use window::{Pages, Visit};
 
-use crate::config::{Entitlement, HttpAuth, ListenAddress};
+use crate::config::{Entitlement, EntryError, Environment, HttpAuth, HttpOptions, ListenAddress};
 use crate::identity::{Authenticator, Pass};
 use crate::mcp::ByteBudget;
 use crate::proxy::Proxies;
@@ -173,6 +173,20 @@ pub(crate) struct Server {
     public_url: Option<String>,
     peer: Option<String>,
     has_window: bool,
+}
+
+/// Checks what a server needs apart from its address: the settings, and the files that they name.
+///
+/// # Errors
+/// When a server could not start.
+pub(crate) fn check(
+    environment: &Environment,
+    configured: &Result<HttpOptions, EntryError>,
+) -> Result<(), anyhow::Error> {
+    let mut options = Options::new(Arguments::default(), environment, configured, |_| ())?;
+    let tls = options.tls.take();
+    tls.map(|tls| Tls::new(*tls)).transpose()?;
+    Ok(())
 }
 
 impl Server {

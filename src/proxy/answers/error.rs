@@ -77,6 +77,7 @@ impl Failure {
                 name,
                 server,
                 nearest,
+                ..
             } => unknown_tool(name, server.as_deref(), nearest, view.surface().mode),
             Self::Ambiguous { name, names } => {
                 let names = names[..names.len().min(10)].join(" or ");
@@ -95,13 +96,18 @@ impl Failure {
                 Withheld::Uncompared(fault) => unpinned_tool(name, fault.as_deref()),
             },
             Self::Unlisted { server, reason } => {
+                let next = match reason {
+                    Unlisted::UnderWay => "; try again in a moment",
+                    _ => "",
+                };
                 let reason = match reason {
                     Unlisted::Failed(reason) => view.masked(reason),
                     Unlisted::UnderWay => "it is still being listed".to_owned(),
                     Unlisted::Disabled => "it is disabled in the configuration".to_owned(),
                     Unlisted::Elsewhere(projects) => format!("it is there {projects}"),
                 };
-                format!("the tools of server `{server}` are not known: {reason}").into()
+                let fact = format!("the tools of server `{server}` are not known: {reason}");
+                Words::new(fact, next)
             }
             Self::Faulty { server, fault } => {
                 format!("server `{server}` cannot be used: {fault}").into()

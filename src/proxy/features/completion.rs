@@ -52,7 +52,13 @@ impl Features {
         let context = RequestContext::of(caller, view, params);
         let params = parameters(params, "ref", &reference.with(key, &quoted(&own)));
         match self
-            .send_on(&server, "completion/complete", None, params, &context)
+            .send_on(
+                &server,
+                "completion/complete",
+                None,
+                params,
+                (&context, None),
+            )
             .await
         {
             Ok(upstream::ServerReply::Error(error))

@@ -37,7 +37,9 @@ impl Features {
             Ok(event) => event,
             Err(refusal) => return Some(refusal),
         };
-        let reply = self.ask_extension(view, caller, &name, params).await;
+        let reply = self
+            .ask_extension(view, caller, &name, params, &reached)
+            .await;
         Some(match event {
             Some(event) => event.end(reply).await,
             None => reply,
@@ -50,6 +52,7 @@ impl Features {
         caller: &Caller,
         name: &QualifiedName,
         params: &Object<'_>,
+        reached: &Reached,
     ) -> Reply {
         let method = name.tool.as_str();
         let refused = |message: String| Reply::error(ErrorCode::INVALID_REQUEST, message);
@@ -58,6 +61,7 @@ impl Features {
             (Verdict::Allowed, _) => {}
             // A person is asked about calls of tools only.
             (Verdict::Asked | Verdict::Denied, rule) => {
+                reached.refuse(rule.as_deref());
                 let rule = rule.unwrap_or_default();
                 return refused(format!("the user's rules do not allow `{method}` ({rule})"));
             }
@@ -80,6 +84,7 @@ impl Features {
         let permit = match self.limits.begin(&config, request).await {
             Ok(permit) => permit,
             Err(exceeded) => {
+                reached.refuse(exceeded.limit());
                 let text = format!("{exceeded}; try again in {}", exceeded.later());
                 return Reply::error(ErrorCode::TOO_MANY_REQUESTS, text);
             }

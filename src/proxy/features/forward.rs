@@ -7,6 +7,7 @@ use crate::limits::{Exceeded, Request};
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::error;
+use crate::proxy::ledger::Reached;
 use crate::proxy::relay::{Relayed, without_secrets};
 use crate::proxy::view::View;
 use crate::proxy::{Reply, RequestContext};
@@ -17,7 +18,7 @@ impl Features {
     /// Forwards a request to its server with one parameter replaced, and returns the response.
     pub(in crate::proxy) async fn forward(
         &self,
-        context: &RequestContext,
+        (context, reached): (&RequestContext, &Reached),
         server: &ServerName,
         method: &str,
         name: Option<&str>,
@@ -30,7 +31,7 @@ impl Features {
                 method,
                 name,
                 parameters(params, key, &value),
-                context,
+                (context, Some(reached)),
             )
             .await;
         self.relayed(
@@ -47,7 +48,7 @@ impl Features {
         method: &str,
         name: Option<&str>,
         params: Frame,
-        context: &RequestContext,
+        (context, reached): (&RequestContext, Option<&Reached>),
     ) -> Result<upstream::ServerReply, CallError> {
         let request = Request {
             identity: context.caller.client.person().unwrap_or_default(),
@@ -58,7 +59,12 @@ impl Features {
         let permit = match permit {
             Ok(permit) => permit,
             // The client gets it as it gets a refusal of the server.
-            Err(exceeded) => return Ok(upstream::ServerReply::Error(refusal(&exceeded))),
+            Err(exceeded) => {
+                if let Some(reached) = reached {
+                    reached.refuse(exceeded.limit());
+                }
+                return Ok(upstream::ServerReply::Error(refusal(&exceeded)));
+            }
         };
         let limit = self.relay.limit(&context.view, server);
         let sent = params.body.len() + params.head.len();

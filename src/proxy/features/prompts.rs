@@ -57,7 +57,7 @@ impl Features {
                 let replaced = ("name", quoted(&own));
                 let context = RequestContext::of(caller, view, params);
                 self.forward(
-                    &context,
+                    (&context, reached),
                     &server,
                     "prompts/get",
                     Some(&own),

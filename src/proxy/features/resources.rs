@@ -122,7 +122,10 @@ impl Features {
             }
         };
         reached.set(&server, None);
-        match self.read_from(&server, &own, params, &context).await {
+        match self
+            .read_from(&server, &own, params, (&context, reached))
+            .await
+        {
             Reply::RelayedError(error) if caller.revision.is_modern() => {
                 Reply::RelayedError(in_modern(error, &uri))
             }
@@ -144,7 +147,10 @@ impl Features {
         let mut refusal = None;
         for server in servers {
             reached.set(server, None);
-            match self.read_from(server, uri, params, &context).await {
+            match self
+                .read_from(server, uri, params, (&context, reached))
+                .await
+            {
                 Reply::RelayedError(error)
                     if code_of(&error) == Some(ErrorCode::RESOURCE_NOT_FOUND) => {}
                 content @ Reply::RelayedContent(_) => return content,
@@ -160,7 +166,7 @@ impl Features {
         server: &ServerName,
         own: &str,
         params: &Object<'_>,
-        context: &RequestContext,
+        (context, reached): (&RequestContext, &Reached),
     ) -> Reply {
         let view = &context.view;
         let skill = self.inventory.skill_with(view, server, own);
@@ -181,8 +187,14 @@ impl Features {
         let params = parameters(params, "uri", &json);
         match self.relayed(
             &context.view,
-            self.send_on(server, "resources/read", Some(own), params, context)
-                .await,
+            self.send_on(
+                server,
+                "resources/read",
+                Some(own),
+                params,
+                (context, Some(reached)),
+            )
+            .await,
             &format!("`{own}`"),
         ) {
             Reply::Relayed(result) => {

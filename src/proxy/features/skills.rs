@@ -214,7 +214,14 @@ impl Features {
         };
         let context = RequestContext::of(caller, view, params);
         let replaced = ("uri", quoted(own));
-        let reply = self.forward(&context, server, method, Some(own), params, replaced);
+        let reply = self.forward(
+            (&context, &reached),
+            server,
+            method,
+            Some(own),
+            params,
+            replaced,
+        );
         let reply = match reply.await {
             Reply::Relayed(result) => {
                 Reply::Relayed(own_uris::of_skills(server, result.into_bytes()).into())

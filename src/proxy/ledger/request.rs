@@ -15,7 +15,11 @@ use crate::tool::ServerName;
 
 /// The server that a request went to, and the prompt's name there or the method of an extension, once they are known. Of several servers, the last.
 #[derive(Debug, Default)]
-pub(in crate::proxy) struct Reached(Mutex<Option<(ServerName, Option<String>)>>);
+pub(in crate::proxy) struct Reached {
+    place: Mutex<Option<(ServerName, Option<String>)>>,
+    /// The rule or limit that has refused the request.
+    refusal: Mutex<Option<String>>,
+}
 
 /// A request from its beginning. Dropped without an answer, it is recorded as cancelled.
 pub(in crate::proxy) struct RequestEvent<'a> {
@@ -33,7 +37,11 @@ pub(in crate::proxy) struct RequestEvent<'a> {
 
 impl Reached {
     pub(in crate::proxy) fn set(&self, server: &ServerName, prompt: Option<&str>) {
-        *self.0.lock() = Some((server.clone(), prompt.map(str::to_owned)));
+        *self.place.lock() = Some((server.clone(), prompt.map(str::to_owned)));
+    }
+
+    pub(in crate::proxy) fn refuse(&self, rule: Option<&str>) {
+        *self.refusal.lock() = Some(rule.unwrap_or_default().to_owned());
     }
 }
 
@@ -90,9 +98,15 @@ impl<'a> RequestEvent<'a> {
     ) -> Result<Option<Written>, crate::audit::Error> {
         let identity = self.caller.client.identity();
         let workspace = self.caller.client.workspace();
-        let (server, prompt) = self.reached.0.lock().clone().unzip();
+        let (server, prompt) = self.reached.place.lock().clone().unzip();
         let prompt = prompt.flatten();
+        let refusal = self.reached.refusal.lock().clone();
+        let outcome = match (&refusal, outcome) {
+            (Some(_), Outcome::Failed) => Outcome::Refused,
+            _ => outcome,
+        };
         let mut event = Event::new(self.kind, outcome);
+        event.rule = refusal.as_deref().filter(|rule| !rule.is_empty());
         event.session = Some(identity.session.as_str());
         let software = identity.software.as_ref();
         event.client = software.map(|(name, version)| (name.as_str(), version.as_str()));

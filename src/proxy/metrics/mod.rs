@@ -19,7 +19,8 @@ use crate::config::BUILT_IN_SERVER;
 use crate::limits::Limits;
 use crate::scripts;
 use crate::statistics::{Answer, BOUNDS, End, Totals, bound};
-use crate::upstream::{ServerState, person};
+use crate::tool::ServerName;
+use crate::upstream::{ServerState, ServerStatus, person};
 use text::{Family, Kind, Text};
 
 pub(crate) use text::CONTENT_TYPE;
@@ -40,6 +41,12 @@ pub(crate) trait ProcessMetrics: Send + Sync + std::fmt::Debug {
     fn all(&self) -> Vec<ProcessMetric>;
 }
 
+/// The proxies of people, who have connections of their own.
+pub(crate) trait OfPeople: Send + Sync + std::fmt::Debug {
+    /// The states of their connections.
+    fn connections(&self) -> Vec<ServerStatus>;
+}
+
 /// The sources of the metrics.
 #[derive(Debug)]
 pub(crate) struct Metrics {
@@ -51,6 +58,7 @@ pub(crate) struct Metrics {
     pub(super) scripts: Arc<scripts::Figures>,
     pub(super) people: Arc<person::Figures>,
     pub(super) process: OnceLock<Weak<dyn ProcessMetrics>>,
+    pub(super) of_people: OnceLock<Weak<dyn OfPeople>>,
 }
 
 impl Metrics {
@@ -197,12 +205,38 @@ impl Metrics {
         }
     }
 
+    /// Also counts the connections of people.
+    pub(crate) fn count_people(&self, people: Weak<dyn OfPeople>) {
+        // A run has one set of proxies.
+        let _ = self.of_people.set(people);
+    }
+
+    /// The most that any connection of each configured server has reached: `ready`, else `connecting`, and so on.
+    fn states(&self) -> BTreeMap<ServerName, &'static str> {
+        let people = self.of_people.get().and_then(Weak::upgrade);
+        let people = people.map(|people| people.connections());
+        let own = self.inventory.connections().into_iter();
+        let mut states: BTreeMap<ServerName, &'static str> = own
+            .map(|status| (status.server, word(&status.state)))
+            .collect();
+        let rank = |word: &str| STATES.iter().position(|state| *state == word);
+        for status in people.into_iter().flatten() {
+            let reached = word(&status.state);
+            if let Some(known) = states.get_mut(&status.server)
+                && rank(reached) < rank(known)
+            {
+                *known = reached;
+            }
+        }
+        states
+    }
+
     /// The number of configured servers in each connection state.
     #[must_use]
     pub(crate) fn connections(&self) -> [(&'static str, usize); 5] {
-        let states = self.inventory.connections();
-        ["ready", "connecting", "idle", "failed", "disabled"].map(|name| {
-            let count = states.iter().filter(|status| word(&status.state) == name);
+        let states = self.states();
+        STATES.map(|name| {
+            let count = states.values().filter(|state| **state == name);
             (name, count.count())
         })
     }
@@ -225,11 +259,9 @@ impl Metrics {
         }
         let help = "Whether a server is connected.";
         text.family(&Family::new("mcpzip_server_connected", Kind::Gauge, help));
-        for status in &self.inventory.connections() {
-            text.sample(
-                &[("server", status.server.as_str())],
-                u8::from(matches!(status.state, ServerState::Ready)),
-            );
+        for (server, state) in &self.states() {
+            let is_connected = u8::from(*state == "ready");
+            text.sample(&[("server", server.as_str())], is_connected);
         }
         let snapshot = self.inventory.snapshot();
         text.family(&Family::new(
@@ -339,6 +371,9 @@ impl Metrics {
 }
 
 /// The label of a connection state.
+/// The states of connections, the best first.
+const STATES: [&str; 5] = ["ready", "connecting", "failed", "idle", "disabled"];
+
 fn word(state: &ServerState) -> &'static str {
     match state {
         ServerState::Disabled => "disabled",

@@ -189,6 +189,7 @@ impl Tools {
                 name: name.to_owned(),
                 server,
                 nearest: Vec::new(),
+                denied: None,
             };
         }
         if server.is_some() || view.surface().mode == Mode::Direct {
@@ -232,7 +233,22 @@ impl Tools {
             name: name.to_owned(),
             server,
             nearest: near,
+            denied: denied_unseen(&config, &snapshot, name),
         }
+    }
+}
+
+/// The tool of this name that does not exist for the caller, and the rule that denies it.
+fn denied_unseen(
+    config: &Config,
+    snapshot: &Snapshot,
+    name: &str,
+) -> Option<Box<(QualifiedName, String)>> {
+    let tool = snapshot.hidden(name)?;
+    let name = tool.own_name();
+    match config.decide(&name, tool.entry().hints, None) {
+        (Verdict::Denied, rule) => Some(Box::new((name, rule.unwrap_or_default()))),
+        _ => None,
     }
 }
 

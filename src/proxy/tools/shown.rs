@@ -92,6 +92,7 @@ impl Tools {
                 name: name.to_owned(),
                 server: None,
                 nearest: Vec::new(),
+                denied: None,
             };
             return match self.refused(view, Some(caller), name, failure) {
                 failure if failure.is_unknown() => None,

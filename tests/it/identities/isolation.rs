@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{As as _, Session, execute, said, setup, token};
+use crate::pins;
 use crate::support::gateway::Gateway;
 use crate::support::script::{answer, echo};
 use crate::support::{Server, Setup, until};
@@ -309,4 +310,92 @@ fn each_person_has_connections_of_their_own_and_each_line_of_the_audit_names_one
         "{hers}"
     );
     let _ = setup.run(&["audit", "verify"]).code(0);
+}
+
+#[test]
+fn a_tool_that_a_rule_hides_from_a_person_is_refused_in_the_audit_log() {
+    let rule = json!({ "deny": ["!@role:admin vault__unseal"] });
+    let setup = setup().setting("tools", rule);
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let ops = token(&setup, &["ops", "--role", "ops"]);
+    let gateway = setup.serve(&[]);
+    for (who, tool, server, own, rule) in [
+        (
+            &anna,
+            "git__push",
+            "git",
+            "push",
+            "profiles.code.tools.deny[0]",
+        ),
+        (&ops, "vault__unseal", "vault", "unseal", "tools.deny[0]"),
+    ] {
+        let said = execute(&gateway, tool, who);
+        assert!(said.contains("there is no tool"), "{said}");
+        let audit = [
+            "audit", "--denied", "--server", server, "--tool", own, "--json",
+        ];
+        let lines = setup.run(&audit).code(0).stdout.replace("\": ", "\":");
+        assert!(lines.contains(r#""outcome":"refused""#), "{tool}: {lines}");
+        assert!(lines.contains(rule), "{tool}: {lines}");
+    }
+}
+
+#[test]
+fn what_waits_for_a_person_waits_for_everyone_at_once() {
+    let setup = pins::under("pin", pins::turning())
+        .alone()
+        .setting("search", json!({ "semantic": false }))
+        .setting("http", json!({ "auth": "tokens" }));
+    let anna = token(&setup, &["anna"]);
+    let bob = token(&setup, &["bob"]);
+    let gateway = setup.serve(&[]);
+    let read = |who: &str| execute(&gateway, "web__read", who);
+    let hers = read(&anna);
+    assert!(
+        hers.starts_with("200") && !hers.contains("held back"),
+        "{hers}"
+    );
+    until("the changed tool to wait for bob", || {
+        let _ = execute(&gateway, "mcpzip__refresh", &bob);
+        read(&bob).contains("is held back").then_some(())
+    });
+    until("it to wait for anna", || {
+        read(&anna).contains("is held back").then_some(())
+    });
+    assert!(execute(&gateway, "web__list", &anna).starts_with("200"));
+}
+
+#[test]
+fn metrics_and_health_count_the_connections_of_people() {
+    let setup = setup();
+    let anna = token(&setup, &["anna", "--role", "dev"]);
+    let admin = token(&setup, &["admin", "--role", "admin"]);
+    // With its lists kept, the next gateway connects no server for itself.
+    let first = setup.serve(&[]);
+    until("both servers to be listed", || {
+        let found = search(&first, "log or read", &admin);
+        (found.contains("git__log") && found.contains("vault__read")).then_some(())
+    });
+    drop(first);
+    let gateway = setup.serve(&[]);
+    assert_eq!(execute(&gateway, "git__log", &anna), "200 the log");
+    let figures = |path: &str| gateway.call("GET", path).by(&admin).send().body;
+    let metrics = figures("/metrics");
+    let lines = [
+        r#"mcpzip_connections{state="ready"} 1"#,
+        r#"mcpzip_server_connected{server="git"} 1"#,
+        r#"mcpzip_server_connected{server="vault"} 0"#,
+    ];
+    for line in lines {
+        assert!(metrics.contains(line), "{line}: {metrics}");
+    }
+    let health: Value = serde_json::from_str(&figures("/health")).unwrap();
+    assert_eq!(health["servers"]["ready"], 1, "{health}");
+}
+
+#[test]
+fn rules_check_says_that_a_role_does_not_exist() {
+    let check = ["rules", "check", "git", "log", "--role", "nosuch"];
+    let said = setup().run(&check);
+    assert!(said.stdout.contains("there is no role `nosuch`"), "{said}");
 }

@@ -64,6 +64,8 @@ fn each_person_has_the_calls_of_a_minute_for_themselves() {
         audit.contains(r#""rule":"git__*""#) || audit.contains(r#""rule": "git__*""#),
         "{audit}"
     );
+    let denied = audit.replace("\": ", "\":");
+    assert!(denied.contains(r#""kind":"resource""#), "{denied}");
     // The server has got no more than the two, and bo's.
     assert_eq!(setup.home().count("git", r#""method":"tools/call""#), 3);
 }

@@ -381,6 +381,7 @@ impl Tools {
                 .unwrap_or_default(),
             server: None,
             nearest: Vec::new(),
+            denied: None,
         };
         let name = handle.tool().ok_or_else(unknown)?;
         if !handle.is_of(&view.config(), &name.server) {
