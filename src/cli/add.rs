@@ -52,7 +52,7 @@ const KEY_STARTS: &[&str] = &[
   mcpzip add notes --json '{\"command\": \"notes-mcp\", \"args\": [\"stdio\"]}'
   mcpzip add weather --from-registry io.github.user/weather --set units=metric
 
-`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server fails, the entry stays and the exit code is 4; a missing login or variable does not count.")]
+`${VARIABLE}` is replaced when the server starts. Put it in single quotes, so that the shell does not replace it. If the server fails, the entry stays and the exit code is 4; a missing login, variable or secret does not count.")]
 pub(super) struct Arguments {
     /// Name of the server
     pub(super) name: String,

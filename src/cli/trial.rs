@@ -31,8 +31,12 @@ pub(super) enum Trial {
     },
     /// The server requires a login first.
     Login,
-    /// A variable in its entry is not set here.
-    Unset { variable: String },
+    /// A variable or a secret in its entry cannot be read here.
+    Unset {
+        kind: &'static str,
+        name: String,
+        reason: String,
+    },
     /// The server failed.
     Failed { reason: String },
     /// The entry is disabled, so it was not tried.
@@ -66,7 +70,7 @@ impl Trial {
         trial
     }
 
-    /// Whether the server failed. A missing login or variable does not count.
+    /// Whether the server failed. A missing login, variable or secret does not count.
     pub(super) fn is_failure(&self) -> bool {
         matches!(self, Self::Failed { .. })
     }
@@ -78,7 +82,7 @@ impl Trial {
                 json!({ "state": "ready", "tools": tools, "held": held, "seconds": took.as_secs_f64() })
             }
             Self::Login => json!({ "state": "login" }),
-            Self::Unset { variable } => json!({ "state": "unset", "variable": variable }),
+            Self::Unset { kind, name, .. } => json!({ "state": "unset", *kind: name }),
             Self::Failed { reason } => json!({ "state": "failed", "reason": reason }),
             Self::Disabled => json!({ "state": "disabled" }),
         }
@@ -96,10 +100,7 @@ impl Trial {
                 format!("  {} {tools}{held}, in {:.1} s", good("works:"), took.as_secs_f64())
             }
             Self::Login => format!("  it requires a login: `mcpzip login {name}`"),
-            Self::Unset { variable } => format!(
-                "  not tried: the variable {variable} is not set here; {}",
-                how_to_set(variable)
-            ),
+            Self::Unset { reason, .. } => format!("  not tried: {reason}"),
             Self::Failed { reason } => format!(
                 "  {} {reason}\n{}",
                 bad("does not work yet:"),
@@ -128,7 +129,17 @@ pub(super) async fn of(name: &str, app: &App) -> Trial {
     if let Some(fault) = config.faults.iter().find(|fault| fault.name == name) {
         return match &fault.fault {
             EntryError::MissingVariable { variable, .. } => Trial::Unset {
-                variable: variable.clone(),
+                kind: "variable",
+                name: variable.clone(),
+                reason: format!(
+                    "the variable {variable} is not set here; {}",
+                    how_to_set(variable)
+                ),
+            },
+            EntryError::Secret { name, fault, .. } => Trial::Unset {
+                kind: "secret",
+                name: name.to_string(),
+                reason: format!("the secret {name} {fault}"),
             },
             fault => Trial::Failed {
                 reason: fault.to_string(),

@@ -167,7 +167,7 @@ impl Change {
 
 /// Makes `changes` in the file at `path`, each to the server it names; a missing file is created. `permits` may return
 /// a reason to refuse a change; it gets the text after the previous changes. With `may_lack_variables` a missing
-/// variable does not make an entry unusable, because it may be set where the servers run.
+/// variable or secret does not make an entry unusable, because it may be set later, or where the servers run.
 ///
 /// Blocks on the disk, and up to ten seconds on other processes.
 ///
@@ -202,9 +202,11 @@ pub(crate) fn change_servers(
         }
         let config = Config::parse(&document.text(), path, environment)?;
         let is_unusable = |fault: &&ServerFault| {
-            let is_excused =
-                may_lack_variables && matches!(fault.fault, EntryError::MissingVariable { .. });
-            !is_excused
+            let is_lacking = matches!(
+                fault.fault,
+                EntryError::MissingVariable { .. } | EntryError::Secret { .. }
+            );
+            !(may_lack_variables && is_lacking)
                 && changes
                     .iter()
                     .any(|(name, change)| change.makes_entry() && *name == fault.name)

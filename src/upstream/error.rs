@@ -444,6 +444,9 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
             format!("; {reason}{login}, which replaces it, or unlock the keychain")
         }
         AuthRequired::Renewal => format!("{login}, because the previous login has ended"),
+        AuthRequired::Refused => format!(
+            "; the token is new, so perhaps the account has no access: `mcpzip login {server}` logs in with another one"
+        ),
         AuthRequired::Scopes(scopes) => format!(
             "{login}, because the current login lacks the scopes {}",
             scopes.join(", ")

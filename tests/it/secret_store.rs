@@ -139,6 +139,28 @@ fn a_secret_reaches_its_server_and_nothing_else() {
 }
 
 #[test]
+fn an_entry_is_added_before_its_secret() {
+    let setup = Setup::new();
+    let header = "Authorization: Bearer ${keyring:later}";
+    for (name, more) in [("a", &[][..]), ("b", &["--no-check"])] {
+        let mut arguments = vec!["add", name, "http://127.0.0.1:9/mcp", "-H", header];
+        arguments.extend(more);
+        let added = run(&setup, &arguments, "").code(0);
+        let written = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert!(written.contains(&format!("\"{name}\": {{")), "{written}");
+        assert!(
+            more.is_empty()
+                == (added.json()["check"] == json!({ "state": "unset", "secret": "later" })),
+            "{added}"
+        );
+        assert!(
+            !more.is_empty() || added.json()["hints"] == json!([]),
+            "{added}"
+        );
+    }
+}
+
+#[test]
 fn the_list_has_the_file_of_secrets_too() {
     let setup = setup();
     setup.save();

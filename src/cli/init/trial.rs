@@ -84,8 +84,7 @@ impl Tried {
     /// Why the server does not work here.
     pub(super) fn fault(&self) -> Option<String> {
         match &self.trial {
-            Trial::Unset { variable } => Some(format!("the variable {variable} is not set here")),
-            Trial::Failed { reason } => Some(reason.clone()),
+            Trial::Unset { reason, .. } | Trial::Failed { reason } => Some(reason.clone()),
             Trial::Ready { .. } | Trial::Login | Trial::Disabled => None,
         }
     }

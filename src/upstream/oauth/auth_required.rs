@@ -16,6 +16,8 @@ pub(crate) enum AuthRequired {
     Sealed(String),
     /// A new login, because the last one has ended.
     Renewal,
+    /// Another account, or rights of this one: the token of its login is new, and refused.
+    Refused,
     /// A login with more scopes.
     Scopes(Vec<String>),
     /// Nothing we can do: the login has all scopes that were asked for.
@@ -33,6 +35,7 @@ impl AuthRequired {
     pub(crate) const fn demand(&self) -> &'static str {
         match self {
             Self::Header => "refused the `Authorization` of its `headers`",
+            Self::Refused => "refused the token of its login",
             _ => "requires a login",
         }
     }

@@ -105,6 +105,7 @@ impl TokenSource {
         if let Some(other) = kept
             .filter(|kept| sent.is_none_or(|sent| sent.access != kept.access) && !kept.is_over())
         {
+            self.state().need = AuthRequired::Refused;
             return Bearer::new(other);
         }
         if response.status().as_u16() == 403 {
@@ -274,6 +275,8 @@ impl TokenSource {
         let mut state = self.state();
         state.token = Some(token.clone());
         state.checked = Some(Instant::now());
+        // It is new, so a refusal of it has another reason than its age.
+        state.need = AuthRequired::Refused;
         token
     }
 
