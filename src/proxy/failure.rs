@@ -96,7 +96,12 @@ pub(crate) enum Failure {
         needed: Vec<String>,
     },
     /// The audit log cannot be written.
-    Unlogged { name: String, cause: String },
+    Unlogged {
+        name: String,
+        cause: String,
+        /// Whether the call may have been made.
+        was_begun: bool,
+    },
 }
 
 /// Why a tool is withheld.

@@ -245,7 +245,7 @@ impl<'a> CallEvent<'a> {
         written: &'a str,
         arguments: &'a str,
     ) -> Result<Self, Failure> {
-        audit.ready().map_err(|error| unwritten(written, &error))?;
+        audit.ready().map_err(|error| unwritten(written, &error, false))?;
         Ok(Self {
             audit,
             view,
@@ -302,7 +302,7 @@ impl<'a> CallEvent<'a> {
         let written = self.end(prepared, outcome.as_ref().map(reply))?;
         if written.is_some() {
             let committed = Box::pin(self.audit.committed(written)).await;
-            committed.map_err(|error| unwritten(self.written, &error))?;
+            committed.map_err(|error| unwritten(self.written, &error, true))?;
         }
         outcome
     }
@@ -388,7 +388,7 @@ impl<'a> CallEvent<'a> {
         event.received = received;
         self.audit
             .finish(prepared.line, &event)
-            .map_err(|error| unwritten(self.written, &error))
+            .map_err(|error| unwritten(self.written, &error, true))
     }
 }
 
@@ -490,11 +490,12 @@ fn failed(failure: &Failure) -> (Kind, Outcome, Option<usize>) {
     (kind, outcome, None)
 }
 
-fn unwritten(name: &str, error: &crate::audit::Error) -> Failure {
+fn unwritten(name: &str, error: &crate::audit::Error, was_begun: bool) -> Failure {
     let cause = std::error::Error::source(error).map(ToString::to_string);
     let cause = cause.unwrap_or_default();
     Failure::Unlogged {
         name: name.to_owned(),
         cause: format!("{error} ({cause})"),
+        was_begun,
     }
 }

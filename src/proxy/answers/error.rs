@@ -161,12 +161,18 @@ impl Failure {
             } => view
                 .masked(&refused_call(name, message, data.as_deref()))
                 .into(),
-            Self::Unlogged { name, cause } => Words::new(
-                format!(
-                    "the call of `{name}` has no answer, because {cause}; calls resume when it can be written"
-                ),
-                ": tell the user",
-            ),
+            Self::Unlogged {
+                name,
+                cause,
+                was_begun,
+            } => {
+                let outcome = match was_begun {
+                    true => "may have been called and has no answer",
+                    false => "was not called",
+                };
+                let fact = format!("`{name}` {outcome}, because {cause}; calls resume when it can be written");
+                Words::new(fact, ": tell the user")
+            }
             Self::Malformed { name } => {
                 refused_call(name, "its result is not a JSON object", None).into()
             }

@@ -135,7 +135,11 @@ impl Tools {
                 Ok(value) => Reply::Relayed(answer(value.as_deref(), &log).into()),
                 Err(fault) => {
                     let made = self.told(context, made).await;
-                    Reply::tool_error(&format!("{}{made}{log}", failed(&fault)))
+                    // As of any tool, so that a long text is shortened.
+                    match Reply::tool_error(&format!("{}{made}{log}", failed(&fault))) {
+                        Reply::Result(result) => Reply::Relayed(result),
+                        other => other,
+                    }
                 }
             }
         })
