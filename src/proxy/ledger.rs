@@ -245,7 +245,9 @@ impl<'a> CallEvent<'a> {
         written: &'a str,
         arguments: &'a str,
     ) -> Result<Self, Failure> {
-        audit.ready().map_err(|error| unwritten(written, &error, false))?;
+        audit
+            .ready()
+            .map_err(|error| unwritten(written, &error, false))?;
         Ok(Self {
             audit,
             view,

@@ -170,7 +170,9 @@ impl Failure {
                     true => "may have been called and has no answer",
                     false => "was not called",
                 };
-                let fact = format!("`{name}` {outcome}, because {cause}; calls resume when it can be written");
+                let fact = format!(
+                    "`{name}` {outcome}, because {cause}; calls resume when it can be written"
+                );
                 Words::new(fact, ": tell the user")
             }
             Self::Malformed { name } => {
