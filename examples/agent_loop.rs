@@ -44,7 +44,7 @@ async fn main() -> Result<(), Error> {
     let mut model = StandIn::default();
     loop {
         match model.next() {
-            Turn::Search(need) => model.found = Some(runner.search(need, 5).await?),
+            Turn::Search(need) => model.found = Some(runner.search(need, 5).await?.found),
             Turn::Call(name, arguments) => {
                 // A failure is for the model, which may do better.
                 let result = runner.execute(&name, arguments).await;

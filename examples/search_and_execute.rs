@@ -16,7 +16,7 @@ async fn main() -> Result<(), Error> {
         .environment(std::env::vars())
         .build()
         .await?;
-    let found = runner.search(&need, 5).await?;
+    let found = runner.search(&need, 5).await?.found;
     for tool in &found {
         show(&format!("{:.2} {}", tool.score, tool.signature));
     }

@@ -30,7 +30,7 @@ async fn main() -> Result<(), Error> {
         .server("texts", Server::inside(tools))
         .build()
         .await?;
-    let found = runner.search("how many words are there", 1).await?;
+    let found = runner.search("how many words are there", 1).await?.found;
     let name = &found[0].name;
     let result = runner
         .execute(name, json!({ "text": "as many as five words" }))

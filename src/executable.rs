@@ -23,9 +23,14 @@ pub(crate) fn remember() {
     AT_START.get_or_init(|| Identity::now().ok());
 }
 
+/// Whether this program is mcpzip, and not another one that has it as a library.
+pub(crate) fn is_mcpzip() -> bool {
+    AT_START.get().is_some() || cfg!(test)
+}
+
 /// Refuses to start a program again that is not mcpzip: in another program, each copy would start the next one.
 fn own() -> io::Result<()> {
-    if AT_START.get().is_some() || cfg!(test) {
+    if is_mcpzip() {
         return Ok(());
     }
     Err(io::Error::other(

@@ -13,7 +13,7 @@
 //!     .environment(std::env::vars())
 //!     .build()
 //!     .await?;
-//! let found = runner.search("what time is it in Tokyo", 5).await?;
+//! let found = runner.search("what time is it in Tokyo", 5).await?.found;
 //! println!("{}", found[0].signature);
 //! let result = runner.execute(&found[0].name, json!({ "timezone": "Asia/Tokyo" })).await?;
 //! println!("{}", result.text());
@@ -39,15 +39,19 @@
 //! prompts, resources and completions. If the future of a request is dropped, the request is cancelled at its server.
 //!
 //! **Questions.** Servers may send elicitation, sampling and roots requests, progress and log messages. A
-//! [`Handler`] receives and answers them.
+//! [`Handler`] receives and answers them. A call of the program that a rule of the configuration (`tools.ask`) names is a question of
+//! mcpzip, never of a server: [`Handler::consent`] decides, and without it the call is refused at once. A client of
+//! [`Runner::serve_http`] is asked itself, and its call refused at once if it cannot ask.
 //!
 //! **Parts of your own.** [`Server::inside`] makes a server from closures ([`Tools`]) or a [`ToolSource`].
 //! [`Server::over`] reaches a server by your own [`Transport`], [`Builder::embedder`] searches with your own model,
 //! and [`Builder::login_store`] keeps the tokens of logins in your own store.
 //!
 //! **Serving.** [`Runner::serve_stdio`] and [`Runner::serve_http`] serve all servers as one MCP server, and
-//! [`Runner::router`] is a part of your own web service. The `select` of an agent needs the filter process of the
-//! program `mcpzip`, so it is refused in other programs; [`Execute::select`] filters in your process.
+//! [`Runner::router`] is a part of your own web service. A filter of an agent (`select`) needs a process of the
+//! program `mcpzip`: in other programs it is not offered, and a call with one is refused before it is made. Results over
+//! `results.budget` are stored in [`Builder::directories`]; without those, an agent gets the first characters, as many
+//! as the budget has, and the words that the rest is not stored. [`Execute::select`] filters in your process.
 //!
 //! **Errors.** There is one [`Error`], with an [`ErrorKind`] to act on. Its texts and sources contain no secrets of
 //! the configuration.
@@ -129,9 +133,10 @@ mod tool;
 pub mod fuzzing;
 
 pub use runner::{
-    BoxFuture, Builder, Capabilities, Client, Embedder, Error, ErrorKind, Event, Events, Execute,
-    Found, Handler, HttpOptions, HttpServer, LogMessage, LoginStore, Progress, Prompt, Resource,
-    Runner, Server, State, Status, Streams, Tool, ToolResult, ToolSource, Tools, Transport,
+    BoxFuture, Builder, Capabilities, Client, Consent, Embedder, Error, ErrorKind, Event, Events,
+    Execute, Found, Handler, HttpOptions, HttpServer, LogMessage, LoginStore, Progress, Prompt,
+    Resource, Runner, SearchResult, Server, State, Status, Streams, Tool, ToolResult, ToolSource,
+    Tools, Transport,
 };
 
 /// Runs the program. `arguments` begin with the program's name.

@@ -38,7 +38,7 @@ async def main(config: str) -> None:
     async with mcpzip.Runner(config_file=config, environment=os.environ) as runner:
 
         async def search_tools(need: str) -> str:
-            return "\n".join(found.name for found in await runner.search(need, 5))
+            return "\n".join(found.name for found in (await runner.search(need, 5)).found)
 
         async def execute_tool(name: str, arguments: dict) -> str:
             # A failure is for the model, which may do better.

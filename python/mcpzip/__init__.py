@@ -1,8 +1,8 @@
 """Many MCP servers in one Python program: start, search, call and serve them.
 
     async with mcpzip.Runner(config_file="mcp.json", environment=os.environ) as runner:
-        found = await runner.search("what time is it in Tokyo", 5)
-        result = await runner.execute(found[0].name, {"timezone": "Asia/Tokyo"})
+        search = await runner.search("what time is it in Tokyo", 5)
+        result = await runner.execute(search.found[0].name, {"timezone": "Asia/Tokyo"})
         print(result.text)
 
 It is the engine of the program `mcpzip`. Nothing is read from the environment or written to disk unless the settings say so.
@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import inspect
 import json
+import logging
 import os
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -23,6 +24,7 @@ from ._native import HttpServer, __version__
 
 __all__ = [
     "Client",
+    "Consent",
     "Error",
     "Event",
     "Found",
@@ -33,6 +35,7 @@ __all__ = [
     "Resource",
     "Result",
     "Runner",
+    "SearchResult",
     "Status",
     "Tool",
     "tool",
@@ -69,6 +72,25 @@ class Found:
     name: str
     score: float
     signature: str
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The result of a search: the tools, best first, and the servers whose tools are not known, each with the reason."""
+
+    found: list[Found]
+    not_searched: list[str]
+
+
+@dataclass(frozen=True)
+class Consent:
+    """A call of the program that a rule of the configuration (`tools.ask`) names. `question` has it for a person: the arguments exactly as they
+    are sent, with invisible characters written out."""
+
+    server: str
+    tool: str
+    arguments: Json
+    question: str
 
 
 @dataclass(frozen=True)
@@ -161,7 +183,8 @@ class Outcome:
 
 
 class Handler:
-    """Answers the questions of servers and receives their messages. Override what you answer, and name it in the class:
+    """Answers the questions of servers and receives their messages, and decides about calls of the program that a rule of `tools.ask` names.
+    Override what you answer, and name the kinds of questions of servers in the class:
 
         class Terminal(mcpzip.Handler):
             elicitation = True
@@ -169,20 +192,28 @@ class Handler:
             async def elicit(self, server, request):
                 return {"action": "decline"}
 
-    An exception refuses the one question; the call that it belongs to goes on.
+            async def consent(self, consent):
+                return input(f"{consent.question} [y/N] ") == "y"
+
+    An exception refuses the one question; the call that it belongs to goes on. Its server gets the text of an `Error`, such as
+    `Error("Denied", "nobody is here")`, and "the handler failed" for any other exception, which goes to the logger `mcpzip`.
     """
 
     elicitation: bool = False
     sampling: bool = False
     roots_listed: bool = False
 
+    async def consent(self, consent: Consent) -> bool:
+        """Whether the program may make this call. No server can send this question. By default the call is refused at once."""
+        raise Error("Denied", "no handler decides about such calls")
+
     async def elicit(self, server: str, request: dict[str, Json]) -> dict[str, Json]:
-        """Answers `elicitation/create`: the result with its `action`."""
-        raise NotImplementedError("questions to a person are not answered")
+        """Answers `elicitation/create` of a server: the result with its `action`. An acceptance here permits no call: see `consent`."""
+        raise Error("Denied", "questions to a person are not answered")
 
     async def sample(self, server: str, request: dict[str, Json]) -> dict[str, Json]:
         """Answers `sampling/createMessage`: the message of the model."""
-        raise NotImplementedError("there is no model")
+        raise Error("Denied", "there is no model")
 
     async def roots(self, server: str) -> Sequence[str | os.PathLike[str]]:
         """The directories that a server may work in."""
@@ -310,9 +341,11 @@ class Runner:
         """Stops a server and starts it again."""
         await self._inner().restart(server)
 
-    async def search(self, need: str, limit: int = 5) -> list[Found]:
-        """Finds tools of all servers by what is needed, best first."""
-        return [Found(**one) for one in json.loads(await self._inner().search(need, limit))]
+    async def search(self, need: str, limit: int = 5) -> SearchResult:
+        """Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started, and waited for: for
+        4 seconds, and longer while one after the other is listed, up to 15 seconds. The result names those that it lacks."""
+        search = json.loads(await self._inner().search(need, limit))
+        return SearchResult([Found(**one) for one in search["found"]], search["not_searched"])
 
     async def describe(self, name: str) -> Tool:
         """The whole definition of the tool `server__tool`."""
@@ -433,20 +466,37 @@ class _Tools:
         return json.dumps(answer)
 
 
+async def _answer(work: Awaitable[Json]) -> str:
+    """The answer of a handler as JSON. Texts of exceptions, other than `Error`, may have secrets of the program, so servers do not get them."""
+    try:
+        return json.dumps(await work)
+    except Error:
+        raise
+    except Exception:
+        logging.getLogger("mcpzip").exception("the handler failed")
+        raise Error("Denied", "the handler failed") from None
+
+
 class _Answers:
     """Asks a handler for the native part."""
 
     def __init__(self, handler: Handler) -> None:
         self._handler = handler
 
+    async def consent(self, _: str, consent: str) -> str:
+        return await _answer(self._handler.consent(Consent(**json.loads(consent))))
+
     async def elicit(self, server: str, request: str) -> str:
-        return json.dumps(await self._handler.elicit(server, json.loads(request)))
+        return await _answer(self._handler.elicit(server, json.loads(request)))
 
     async def sample(self, server: str, request: str) -> str:
-        return json.dumps(await self._handler.sample(server, json.loads(request)))
+        return await _answer(self._handler.sample(server, json.loads(request)))
 
     async def roots(self, server: str, _: str) -> str:
-        return json.dumps([os.fspath(root) for root in await self._handler.roots(server)])
+        async def paths() -> list[str]:
+            return [os.fspath(root) for root in await self._handler.roots(server)]
+
+        return await _answer(paths())
 
     def progress(self, progress: str) -> None:
         self._handler.progress(json.loads(progress))

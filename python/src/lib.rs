@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpzip::{
-    BoxFuture, Capabilities, Client, Error, ErrorKind, Event, Handler, HttpOptions, LogMessage,
+    BoxFuture, Capabilities, Client, Consent, Error, ErrorKind, Event, Handler, HttpOptions, LogMessage,
     Progress, Server, Tool, ToolResult, ToolSource,
 };
 use pyo3::prelude::*;
@@ -56,6 +56,15 @@ struct PythonHandler {
 impl Handler for PythonHandler {
     fn capabilities(&self) -> Capabilities {
         self.capabilities
+    }
+
+    async fn consent(&self, consent: &Consent) -> Result<bool, Error> {
+        let (server, tool) = (&consent.server, &consent.tool);
+        let asked = json!({
+            "server": server, "tool": tool, "arguments": consent.arguments, "question": consent.question,
+        });
+        let decision = self.object.ask("consent", [server, &asked.to_string()]);
+        Ok(decision.await? == Value::Bool(true))
     }
 
     async fn elicit(&self, server: &str, request: Value) -> Result<Value, Error> {
@@ -362,11 +371,12 @@ impl Runner {
     ) -> PyResult<Bound<'py, PyAny>> {
         let runner = self.get(py)?;
         awaited(py, async move {
-            let found = runner.search(&need, limit).await?.into_iter();
-            let found = found.map(
+            let search = runner.search(&need, limit).await?;
+            let found = search.found.into_iter().map(
                 |one| json!({ "name": one.name, "score": one.score, "signature": one.signature }),
             );
-            Ok(Value::from_iter(found))
+            let found = Value::from_iter(found);
+            Ok(json!({ "found": found, "not_searched": search.not_searched }))
         })
     }
 

@@ -7,6 +7,7 @@ TOOLS = [
     {"name": "echo", "description": "Repeats a text", "inputSchema": {"type": "object", "properties": {"text": {"type": "string"}}}},
     {"name": "fail", "description": "Fails always", "inputSchema": {"type": "object"}},
     {"name": "ask", "description": "Asks the person for a color", "inputSchema": {"type": "object"}},
+    {"name": "given", "description": "Answers with its arguments", "inputSchema": {"type": "object"}},
     {"name": "sleep", "description": "Never answers", "inputSchema": {"type": "object"}},
 ]
 
@@ -48,6 +49,8 @@ def main():
         elif method == "tools/call" and params["name"] == "echo":
             send({"method": "notifications/message", "params": {"level": "info", "data": "called"}})
             send({"id": identity, "result": text(params["arguments"].get("text", ""))})
+        elif method == "tools/call" and params["name"] == "given":
+            send({"id": identity, "result": text(json.dumps(params["arguments"]))})
         elif method == "tools/call" and params["name"] == "fail":
             send({"id": identity, "result": text("on purpose", isError=True)})
         elif method == "tools/call" and params["name"] == "ask":

@@ -57,15 +57,32 @@ class Person(mcpzip.Handler):
 class Refusing(mcpzip.Handler):
     elicitation = True
 
+    def __init__(self, error):
+        self.error = error
+
     async def elicit(self, server, request):
-        raise RuntimeError("nobody is here")
+        raise self.error
+
+
+class Deciding(Person):
+    def __init__(self, decision):
+        super().__init__()
+        self.decision, self.seen = decision, []
+
+    async def consent(self, consent):
+        self.seen.append(consent)
+        if isinstance(self.decision, Exception):
+            raise self.decision
+        return self.decision
 
 
 class RunnerTest(unittest.IsolatedAsyncioTestCase):
     async def test_servers_are_searched_and_called(self):
         async with mcpzip.Runner(servers={"test": SERVER, "sums": [add, wait, broken]}) as runner:
             self.assertEqual(runner.servers(), ["sums", "test"])
-            found = await runner.search("repeat what I say", 1)
+            search = await runner.search("repeat what I say", 1)
+            found = search.found
+            self.assertEqual(search.not_searched, [])
             self.assertEqual(found[0].name, "test__echo")
             self.assertIn("text", found[0].signature)
             result = await runner.execute("test__echo", {"text": "für alle"})
@@ -137,8 +154,48 @@ class RunnerTest(unittest.IsolatedAsyncioTestCase):
                     break
                 await asyncio.sleep(0.01)
             self.assertEqual(person.logged, ["called"])
-        async with mcpzip.Runner(servers={"test": SERVER}, handler=Refusing()) as runner:
+        async with mcpzip.Runner(servers={"test": SERVER}, handler=Refusing(mcpzip.Error("Denied", "nobody is here"))) as runner:
             self.assertIn("nobody is here", (await runner.execute("test__ask")).text)
+        with self.assertLogs("mcpzip") as logs:
+            async with mcpzip.Runner(servers={"test": SERVER}, handler=Refusing(OSError("/home/me/token-abc123"))) as runner:
+                text = (await runner.execute("test__ask")).text
+        self.assertIn("the handler failed", text)
+        self.assertNotIn("abc123", text)
+        self.assertIn("abc123", logs.output[0])
+
+    async def test_a_call_that_a_rule_asks_about_is_decided_apart_from_questions_of_servers(self):
+        arguments = {"a": 2**70 + 1, "b": 2}
+        for decision, words in [
+            (True, None), (False, "did not agree"), ("yes", "did not agree"),
+            (mcpzip.Error("Denied", "not today"), "not today"), (ValueError("secret"), "the handler failed"), (None, "no handler decides"),
+        ]:
+            handler = Deciding(decision) if decision is not None else Person()
+            rules = json.dumps({"tools": {"ask": ["sums__add"]}})
+            async with mcpzip.Runner(config_str=rules, servers={"test": SERVER, "sums": [add]}, handler=handler) as runner:
+                self.assertIn("accept", (await runner.execute("test__ask")).text)
+                if words is None:
+                    await runner.execute("sums__add", arguments)
+                else:
+                    with self.assertRaises(mcpzip.Error) as caught:
+                        await runner.execute("sums__add", arguments)
+                    self.assertEqual(caught.exception.kind, "Denied")
+                    self.assertIn(words, str(caught.exception))
+                    self.assertNotIn("secret", str(caught.exception))
+                self.assertEqual([server for server, _ in handler.asked], ["test"])
+                if decision is not None:
+                    [consent] = handler.seen
+                    self.assertEqual((consent.server, consent.tool, consent.arguments), ("sums", "add", arguments))
+                    self.assertIn(str(2**70 + 1), consent.question)
+
+    async def test_integers_keep_all_their_digits(self):
+        big = 2**70 + 1
+        async with mcpzip.Runner(servers={"test": SERVER, "sums": [add]}) as runner:
+            self.assertEqual((await runner.execute("sums__add", {"a": big, "b": -1})).structured, {"sum": big - 1})
+            self.assertEqual(await runner.client("sums").call("add", {"a": big, "b": 0}), {"sum": big})
+            number = await runner.execute("sums__add", {"a": big, "b": 0}, select=".sum + 1")
+            self.assertEqual(number.data(), big + 1)
+            seen = json.loads((await runner.execute("test__given", {"n": big})).text)
+            self.assertEqual(seen, {"n": big})
 
     async def test_states_events_and_the_end(self):
         async with mcpzip.Runner(servers={"test": SERVER}) as runner:

@@ -37,7 +37,7 @@ use futures_util::future::BoxFuture;
 pub(crate) use answers::projection;
 pub(crate) use answers::reply::Reply;
 pub(crate) use callers::caller::Caller;
-pub(crate) use callers::client::{Client, Shows};
+pub(crate) use callers::client::{Client, Consenting, Shows};
 pub(crate) use callers::listener::{ChangeNotice, Interests, Listener};
 pub(crate) use failure::{Failure, Unlisted, Withheld};
 pub(crate) use features::told_apart;

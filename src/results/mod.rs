@@ -172,6 +172,12 @@ impl Results {
         }
     }
 
+    /// Whether it keeps nothing.
+    #[must_use]
+    pub(crate) fn is_absent(&self) -> bool {
+        self.root.is_none()
+    }
+
     /// Stores `result`, and removes the oldest results if it needs room. With a store of several replicas, it is committed there. A
     /// result that cannot be written there stays in this process.
     ///

@@ -12,15 +12,14 @@ use super::embedder::{Embedder, Own};
 use super::error::{Error, ErrorKind};
 use super::events;
 use super::exchange::Exchange;
-use super::handler::{AnyHandler, Handler, NoHandler};
+use super::handler::{AnyHandler, Deciding, Handler, NoHandler};
 use super::logins::{self, LoginStore};
 use super::server::Server;
 use super::{EndOfRuntime, Inner, Runner};
-use crate::approvals::Approvals;
 use crate::catalog::PinHome;
 use crate::config::{
-    self, Config, ConfigWarning, DescriptionLocation, Environment, Holds, LARGEST_FILE, Management,
-    ScriptOptions, SessionEnv, Transport,
+    self, Config, ConfigWarning, DescriptionLocation, Document, Environment, Holds, LARGEST_FILE,
+    Management, ScriptOptions, SessionEnv, Transport, restrictions,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -116,7 +115,8 @@ impl Builder {
         self
     }
 
-    /// Adds a server. It replaces one of the same name in the configuration.
+    /// Adds a server. It replaces one of the same name in the configuration, whose restrictions (`tools`, `trust`, `sandbox` and
+    /// others) stay if `server` has no such member.
     ///
     /// ```
     /// use mcpzip::{Runner, Server};
@@ -171,8 +171,8 @@ impl Builder {
         self
     }
 
-    /// Keeps lists and indexes in `cache`; and logs, statistics, approvals, logins and the audit log in `state`. Without
-    /// directories, nothing is written to disk.
+    /// Keeps lists and indexes in `cache`; and logs, statistics, logins, large results for served clients and the audit log in `state`.
+    /// Without directories, nothing is written to disk.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -304,10 +304,10 @@ impl Builder {
                 };
             let proxies = Proxies::new(config, ProfileChoice::default(), Box::new(make));
             let proxy = proxies.main().clone();
-            let client = Client::new();
             let capabilities = capabilities(handler.as_deref());
             let has_handler = handler.is_some();
             let handler = handler.unwrap_or_else(|| Arc::new(NoHandler));
+            let client = Client::of_program(Arc::new(Deciding(handler.clone())));
             if has_handler {
                 listen(&proxy, &client, &handler, capabilities, &tasks);
             }
@@ -342,7 +342,19 @@ impl Builder {
         };
         let mut config = parse(&text, path, &self.environment, str::to_owned)?;
         if !self.servers.is_empty() {
-            let text = json!({ "mcpServers": self.servers }).to_string();
+            let mut servers = self.servers.clone();
+            let replaced = Document::parse(&text).ok();
+            for (name, entry) in &mut servers {
+                let kept = replaced
+                    .iter()
+                    .flat_map(|replaced| restrictions(replaced, name));
+                for (key, value) in kept {
+                    if entry.get(key).is_none() {
+                        entry[key] = serde_json::from_str(&value).unwrap_or_default();
+                    }
+                }
+            }
+            let text = json!({ "mcpServers": servers }).to_string();
             let added = parse(&text, path, &self.environment, |text| {
                 unplaced(text).to_owned()
             })?;
@@ -399,7 +411,6 @@ impl Builder {
             sandboxes: Some(state.join(crate::sandbox::DIRECTORY)),
             closed: vec![cache.clone(), state.clone()],
             audit: Some(state.clone()),
-            approvals: Some(Approvals::below(state)),
             logins: Some(logins),
             ..Directories::default()
         })

@@ -77,7 +77,8 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether a repetition may succeed and cannot act twice.
+    /// Whether a repetition cannot act twice, and may succeed if the cause passes. A program that is not installed or a disabled
+    /// server is [`Self::Unavailable`], too, so limit the number of repetitions.
     ///
     /// ```
     /// assert!(mcpzip::ErrorKind::Search.is_retryable());

@@ -5,14 +5,19 @@ use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::pin::Pin;
 
+use std::sync::Arc;
+
 use futures_util::FutureExt as _;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::contained::{Panicked, contained};
 use super::error::Error;
+use crate::proxy::Consenting;
+use crate::tool::QualifiedName;
 
-/// Answers the questions of servers and receives their messages. Each method has a default that refuses or ignores.
+/// Answers the questions of servers and receives their messages, and decides about calls of the program that a rule of `tools.ask`
+/// names. Each method has a default that refuses or ignores.
 ///
 /// A panic in a handler refuses the one question; the call that it belongs to goes on.
 ///
@@ -40,7 +45,31 @@ pub trait Handler: Send + Sync + 'static {
         Capabilities::default()
     }
 
-    /// Answers `elicitation/create`: `request` are the parameters, and the answer is the result with its `action`.
+    /// Whether the program may make this call, which a rule of the configuration (`tools.ask`) names. No server can send this question.
+    /// Without this method, such a call is refused at once. There is no time limit.
+    ///
+    /// ```
+    /// use mcpzip::{Consent, Error, Handler};
+    ///
+    /// struct Terminal;
+    ///
+    /// impl Handler for Terminal {
+    ///     async fn consent(&self, consent: &Consent) -> Result<bool, Error> {
+    ///         println!("{} [y/N]", consent.question);
+    ///         let mut answer = String::new();
+    ///         let read = std::io::stdin().read_line(&mut answer);
+    ///         Ok(read.is_ok() && answer.trim() == "y")
+    ///     }
+    /// }
+    /// # let _ = mcpzip::Runner::builder().handler(Terminal);
+    /// ```
+    fn consent(&self, consent: &Consent) -> impl Future<Output = Result<bool, Error>> + Send {
+        let _ = consent;
+        async { Err(Error::refusal("no handler decides about such calls")) }
+    }
+
+    /// Answers `elicitation/create` of a server: `request` are the parameters, and the answer is the result with its `action`. An
+    /// acceptance here permits no call: see [`Handler::consent`].
     fn elicit(
         &self,
         server: &str,
@@ -77,7 +106,21 @@ pub trait Handler: Send + Sync + 'static {
     }
 }
 
-/// The kinds of questions that a [`Handler`] answers.
+/// A call of the program that a rule of `tools.ask` names: [`Handler::consent`].
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Consent {
+    /// The server.
+    pub server: String,
+    /// The server's own name of the tool.
+    pub tool: String,
+    /// The arguments.
+    pub arguments: Value,
+    /// The question for a person: the tool, and the arguments exactly as they are sent, with invisible characters written out.
+    pub question: String,
+}
+
+/// The kinds of questions of servers that a [`Handler`] answers.
 ///
 /// ```
 /// let all = mcpzip::Capabilities::default().elicitation().sampling().roots();
@@ -201,11 +244,16 @@ pub struct LogMessage {
     pub data: Value,
 }
 
+type Decision<'a, E> = Pin<Box<dyn Future<Output = Result<bool, E>> + Send + 'a>>;
+
 type Answer<'a> = Pin<Box<dyn Future<Output = Result<Value, Error>> + Send + 'a>>;
 
 /// A [`Handler`] of any type.
 pub(super) trait AnyHandler: Send + Sync {
     fn capabilities(&self) -> Capabilities;
+
+    /// Decides about a call.
+    fn decide<'a>(&'a self, consent: &'a Consent) -> Decision<'a, Error>;
 
     /// Answers a question of this method.
     fn answer<'a>(&'a self, method: &'a str, server: &'a str, params: Value) -> Answer<'a>;
@@ -217,6 +265,11 @@ pub(super) trait AnyHandler: Send + Sync {
 impl<H: Handler> AnyHandler for H {
     fn capabilities(&self) -> Capabilities {
         Handler::capabilities(self)
+    }
+
+    fn decide<'a>(&'a self, consent: &'a Consent) -> Decision<'a, Error> {
+        let decision = async move { self.consent(consent).await };
+        Box::pin(contained(decision).map(|decision| decision.unwrap_or_else(panicked)))
     }
 
     fn answer<'a>(&'a self, method: &'a str, server: &'a str, params: Value) -> Answer<'a> {
@@ -239,8 +292,7 @@ impl<H: Handler> AnyHandler for H {
                 _ => Err(Error::refusal(format!("`{method}` is not supported"))),
             }
         };
-        let panicked = |Panicked| Err(Error::refusal("the handler panicked"));
-        Box::pin(contained(answer).map(move |answer| answer.unwrap_or_else(panicked)))
+        Box::pin(contained(answer).map(|answer| answer.unwrap_or_else(panicked)))
     }
 
     fn notice(&self, method: &str, params: Value, tool: Option<&str>) {
@@ -259,6 +311,33 @@ impl<H: Handler> AnyHandler for H {
             }
             _ => {}
         }));
+    }
+}
+
+fn panicked<T>(Panicked: Panicked) -> Result<T, Error> {
+    Err(Error::refusal("the handler panicked"))
+}
+
+/// Asks the handler about calls of the program.
+pub(super) struct Deciding(pub(super) Arc<dyn AnyHandler>);
+
+impl Consenting for Deciding {
+    fn consents<'a>(
+        &'a self,
+        name: &'a QualifiedName,
+        arguments: &'a str,
+        question: &'a str,
+    ) -> Decision<'a, String> {
+        Box::pin(async move {
+            let consent = Consent {
+                server: name.server.to_string(),
+                tool: name.tool.to_string(),
+                arguments: serde_json::from_str(arguments).map_err(|error| error.to_string())?,
+                question: question.to_owned(),
+            };
+            let decision = self.0.decide(&consent).await;
+            decision.map_err(|error| error.to_string())
+        })
     }
 }
 

@@ -38,13 +38,13 @@ pub use embedder::Embedder;
 pub use error::{Error, ErrorKind};
 pub use events::{Event, Events};
 pub use execute::Execute;
-pub use handler::{Capabilities, Handler, LogMessage, Progress};
+pub use handler::{Capabilities, Consent, Handler, LogMessage, Progress};
 pub use inside::{BoxFuture, ToolSource, Tools};
 pub use logins::LoginStore;
 pub use serve::{HttpOptions, HttpServer};
 pub use server::Server;
 pub use status::{State, Status};
-pub use tool::{Found, Prompt, Resource, Tool, ToolResult};
+pub use tool::{Found, Prompt, Resource, SearchResult, Tool, ToolResult};
 pub use transport::{Streams, Transport};
 
 use self::client::{LIST_LIMIT, unreadable, with_progress};
@@ -288,21 +288,25 @@ impl Runner {
         Events::of(&self.inner.events, self.inner.ended.clone())
     }
 
-    /// Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started.
+    /// Finds tools of all servers by what is needed, best first. Servers whose tools are not known yet are started, and waited for:
+    /// for 4 seconds, and longer while one after the other is listed, up to 15 seconds. The result names those that it lacks; their
+    /// listing goes on, so that a later search has them. [`Runner::start`] waits for a slow server.
     ///
     /// ```
     /// # mcpzip::internals::with_notes(async |runner| {
-    /// let found = runner.search("add a note", 5).await?;
-    /// assert_eq!(found[0].name, "notes__add");
+    /// let search = runner.search("add a note", 5).await?;
+    /// assert_eq!(search.found[0].name, "notes__add");
+    /// assert!(search.not_searched.is_empty());
     /// # Ok(()) });
     /// ```
     ///
     /// # Errors
     /// [`ErrorKind::Search`] when the tools cannot be searched.
-    pub async fn search(&self, need: &str, limit: usize) -> Result<Vec<Found>, Error> {
+    pub async fn search(&self, need: &str, limit: usize) -> Result<SearchResult, Error> {
         let inner = &self.inner;
         let work = async {
-            inner.proxy.inventory.known(None, LIST_LIMIT).await;
+            // It begins the listings; the search waits for them.
+            inner.proxy.inventory.known(None, Duration::ZERO).await;
             let view = inner.proxy.unscoped();
             let answer = inner.proxy.tools.search(&view, need, limit, None).await;
             let answer = answer.map_err(|error| {
@@ -314,7 +318,10 @@ impl Runner {
                 score: found.score,
                 signature: found.text,
             });
-            Ok(found.collect())
+            Ok(SearchResult {
+                found: found.collect(),
+                not_searched: answer.missing,
+            })
         };
         inner.run(work).await
     }

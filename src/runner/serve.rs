@@ -201,7 +201,10 @@ impl HttpServer {
 
 impl Runner {
     /// Serves a client on stdin and stdout until it leaves or the runner ends. Clients get the meta-tools or every tool, as the
-    /// configuration says.
+    /// configuration says. For their calls, a rule of `tools.ask` asks the client, not [`Handler::consent`](crate::Handler::consent).
+    ///
+    /// A result over `results.budget` is stored in [`Builder::directories`](crate::Builder::directories). Without them, the client
+    /// gets its start, as long as the budget permits, and the rest is lost.
     ///
     /// ```no_run
     /// # mcpzip::internals::with_notes(async |runner| {
@@ -223,7 +226,7 @@ impl Runner {
             .map_err(|error| Error::new(ErrorKind::Io, error.to_string()).with_source(error))
     }
 
-    /// Serves clients over HTTP: Streamable HTTP on `/mcp`, and HTTP+SSE on `/sse`.
+    /// Serves clients over HTTP, as [`Runner::serve_stdio`] does: Streamable HTTP on `/mcp`, and HTTP+SSE on `/sse`.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

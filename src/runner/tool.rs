@@ -89,18 +89,32 @@ impl Tool {
     }
 }
 
-/// A tool that a search found.
+/// The result of a search.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), mcpzip::Error> {
 /// # let runner = mcpzip::Runner::builder().build().await?;
-/// for found in runner.search("create an issue", 5).await? {
+/// let search = runner.search("create an issue", 5).await?;
+/// for found in search.found {
 ///     println!("{:.2} {}", found.score, found.signature);
+/// }
+/// for server in search.not_searched {
+///     eprintln!("not searched: {server}");
 /// }
 /// # Ok(())
 /// # }
 /// ```
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SearchResult {
+    /// The tools, best first.
+    pub found: Vec<Found>,
+    /// The servers whose tools are not known, each with the reason: `github (still being listed)`.
+    pub not_searched: Vec<String>,
+}
+
+/// A tool that a search found: [`SearchResult`].
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Found {
@@ -268,7 +282,8 @@ impl ToolResult {
             .map_err(unfit)
     }
 
-    /// The result as the server sent it.
+    /// The result as the server sent it. Whole numbers beyond 64 bits are rounded, unless the program builds `serde_json` with the
+    /// feature `arbitrary_precision`.
     ///
     /// ```
     /// let result = mcpzip::ToolResult::of("done")?;

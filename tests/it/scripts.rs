@@ -251,6 +251,34 @@ fn an_error_names_the_line_and_the_calls_and_keeps_their_answers() {
 }
 
 #[test]
+fn a_long_error_is_stored_as_a_long_value_is() {
+    let long = format!(
+        r#"{{"content":[{{"type":"text","text":"{}"}}],"isError":true}}"#,
+        "words ".repeat(60_000)
+    );
+    let setup = setup().server(
+        "long",
+        Server::new().read_only_tool("fail", [result(&long)]),
+    );
+    let mut client = setup.connect();
+    for code in [
+        "throw new Error('x'.repeat(300000))",
+        "return await tools.long.fail()",
+        "return await tools.nowhere['y'.repeat(300000)]()",
+    ] {
+        let told = run(&mut client, code).tool_error();
+        let length = told.chars().count();
+        assert!(
+            told.starts_with("The script failed at line 1"),
+            "{code}: {length}"
+        );
+        assert!(told.contains("mcpzip__read_result"), "{code}: {length}");
+        assert!(length < 10_000, "{code}: {length}");
+    }
+    client.finish();
+}
+
+#[test]
 fn a_script_that_computes_or_waits_forever_is_ended() {
     for (code, reason) in [
         ("while (true) {}", "computed for more than"),

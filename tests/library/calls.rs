@@ -27,7 +27,7 @@ async fn a_tool_is_found_described_and_called_with_types() {
         .build()
         .await
         .unwrap();
-    let found = runner.search("add two numbers", 3).await.unwrap();
+    let found = runner.search("add two numbers", 3).await.unwrap().found;
     assert_eq!(found[0].name, "math__add", "{found:?}");
     let described = runner.describe("math__add").await.unwrap();
     assert_eq!(described.qualified_name(), "math__add");
@@ -254,4 +254,26 @@ async fn a_result_is_text_where_there_is_nothing_else() {
     assert_eq!(nothing.parse::<Option<Sum>>().unwrap(), None);
     assert_eq!(nothing.parse::<String>().unwrap(), "");
     assert!(nothing.parse::<Sum>().is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_search_does_not_wait_for_a_server_that_hangs_and_names_it() {
+    let home = tempfile::tempdir().unwrap();
+    let hanging = json!({ "methods": { "initialize": ["hang"] } });
+    let runner = Runner::builder()
+        .server("math", scripted(home.path(), "math", &echoing()))
+        .server("slow", scripted(home.path(), "slow", &hanging));
+    let runner = runner.build().await.unwrap();
+    let begin = std::time::Instant::now();
+    let search = runner.search("add two numbers", 3).await.unwrap();
+    assert!(
+        begin.elapsed() < Duration::from_secs(15),
+        "{:?}",
+        begin.elapsed()
+    );
+    assert_eq!(search.found[0].name, "math__add", "{search:?}");
+    let [missing] = &search.not_searched[..] else {
+        panic!("{search:?}")
+    };
+    assert!(missing.starts_with("slow (still being listed"), "{missing}");
 }

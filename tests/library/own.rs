@@ -53,7 +53,7 @@ async fn closures_are_tools_that_are_found_and_called() {
         .build()
         .await
         .unwrap();
-    let found = runner.search("add numbers", 1).await.unwrap();
+    let found = runner.search("add numbers", 1).await.unwrap().found;
     assert_eq!(found[0].name, "sums__add");
     let client = runner.client("sums").unwrap();
     let sum: i64 = client
@@ -467,7 +467,7 @@ async fn a_model_of_the_program_finds_tools_by_meaning() {
     };
     let runner = build(false).await;
     let best = async |need: &str| {
-        let found = runner.search(need, 1).await.unwrap();
+        let found = runner.search(need, 1).await.unwrap().found;
         found.first().map(|found| found.name.clone())
     };
     let end = Instant::now() + Duration::from_secs(20);
@@ -482,6 +482,6 @@ async fn a_model_of_the_program_finds_tools_by_meaning() {
         "after a panic, words decide"
     );
     let broken = build(true).await;
-    let found = broken.search("bank", 1).await.unwrap();
+    let found = broken.search("bank", 1).await.unwrap().found;
     assert_eq!(found[0].name, "home__transfer");
 }

@@ -148,3 +148,78 @@ async fn identities_that_the_library_does_not_check_are_not_served_without() {
     assert!(served.to_string().contains("http.auth"), "{served}");
     assert!(runner.router(options).await.is_err());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_of_an_agent_is_neither_offered_nor_are_calls_with_one_made() {
+    let home = tempfile::tempdir().unwrap();
+    let notes = one_tool(home.path(), "create_note", &json!(["echo"]));
+    let runner = Runner::builder().server("notes", notes).build().await;
+    let runner = runner.unwrap();
+    let server = runner.serve_http(HttpOptions::new("127.0.0.1", 0)).await;
+    let agent = Runner::builder().server("all", Server::http(server.as_ref().unwrap().url()));
+    let agent = agent.build().await.unwrap();
+    let tools = agent.client("all").unwrap().list_tools().await.unwrap();
+    let tools = serde_json::to_string(&tools).unwrap();
+    assert!(
+        !tools.contains("select") && !tools.contains("jq"),
+        "{tools}"
+    );
+    let described = runner.describe("mcpzip__read_result").await.unwrap();
+    assert!(!format!("{described:?}").contains("jq"), "{described:?}");
+    let mut call = json!({ "name": "notes__create_note", "arguments": {}, "select": "." });
+    let refused = agent.execute("all__execute_tool", &call).await.unwrap();
+    assert!(refused.is_error(), "{}", refused.text());
+    assert!(
+        refused.text().contains("nothing was called"),
+        "{}",
+        refused.text()
+    );
+    let log = || crate::support::log(home.path(), "create_note");
+    assert!(!log().contains("tools/call"), "{}", log());
+    call.as_object_mut().unwrap().remove("select");
+    let done = agent.execute("all__execute_tool", call).await.unwrap();
+    assert!(!done.is_error() && log().contains("tools/call"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_over_the_budget_is_cut_or_stored_for_agents() {
+    let home = tempfile::tempdir().unwrap();
+    let text = "many words ".repeat(30_000);
+    let steps = json!([{ "result": { "content": [{ "type": "text", "text": text }] } }]);
+    for has_directories in [false, true] {
+        let mut builder = Runner::builder()
+            .config_str(r#"{ "results": { "budget": 20000 } }"#)
+            .server("x", one_tool(home.path(), "read", &steps));
+        if has_directories {
+            builder = builder.directories(home.path().join("cache"), home.path().join("state"));
+        }
+        let runner = builder.build().await.unwrap();
+        let server = runner.serve_http(HttpOptions::new("127.0.0.1", 0)).await;
+        let agent = Runner::builder().server("all", Server::http(server.as_ref().unwrap().url()));
+        let agent = agent.build().await.unwrap();
+        let call = json!({ "name": "x__read", "arguments": {} });
+        let shown = agent
+            .execute("all__execute_tool", call)
+            .await
+            .unwrap()
+            .text();
+        let length = shown.chars().count();
+        assert!(shown.contains("the first of 330000 characters"), "{length}");
+        assert!(!shown.contains("jq"), "{length}");
+        match has_directories {
+            true => assert!(
+                shown.contains("mcpzip__read_result") && length < 6_000,
+                "{length}"
+            ),
+            false => {
+                assert!(
+                    shown
+                        .ends_with("The rest is not stored, because there is no directory for it.")
+                );
+                assert!((15_000..20_200).contains(&length), "{length}");
+            }
+        }
+        let whole = runner.execute("x__read", json!({})).await.unwrap();
+        assert_eq!(whole.text().len(), text.len(), "the program gets it whole");
+    }
+}

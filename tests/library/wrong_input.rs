@@ -66,7 +66,7 @@ async fn a_model_without_usable_dimensions_is_an_error_of_the_builder() {
     let growing = with(Some(16)).server("choir", Server::inside(tools));
     let runner = growing.build().await.unwrap();
     for _ in 0..5 {
-        let found = runner.search("a song", 1).await.unwrap();
+        let found = runner.search("a song", 1).await.unwrap().found;
         assert_eq!(found[0].name, "choir__sing");
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
@@ -274,4 +274,20 @@ async fn a_transport_that_floods_in_large_reads_leaves_the_thread_to_others() {
         done = tokio::time::timeout(Duration::from_secs(20), others) => done.expect("the thread is kept"),
     }
     runner.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_server_of_the_program_keeps_the_restrictions_of_the_entry_that_it_replaces() {
+    let home = tempfile::tempdir().unwrap();
+    let text =
+        r#"{ "mcpServers": { "x": { "command": "other", "tools": { "deny": ["work"] } } } }"#;
+    let build = async |server: mcpzip::Server| {
+        let builder = Runner::builder().config_str(text).server("x", server);
+        builder.build().await.unwrap()
+    };
+    let server = || crate::support::one_tool(home.path(), "work", &json!(["echo"]));
+    let denied = build(server()).await.execute("x__work", json!({})).await;
+    assert_eq!(denied.unwrap_err().kind(), ErrorKind::Denied);
+    let own = build(server().setting("tools", json!({}))).await;
+    assert!(own.execute("x__work", json!({})).await.is_ok());
 }

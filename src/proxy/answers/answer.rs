@@ -13,6 +13,7 @@ use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{KeptForm, without_duplicate};
 use super::projection::shape_of;
 use crate::config::{Lifetime, ResultForm};
+use crate::executable;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
 use crate::results::{Holder, ResultId, ResultLocation, Shelf};
@@ -160,13 +161,9 @@ impl Answers {
             None if looked.characters <= budget => return Reply::Relayed(result),
             None => text_of(&result),
         };
-        let length = text.chars().count();
-        let text = match length > budget {
-            true => format!(
-                "{}\n… these are the first of {length} characters.",
-                head(&text, budget)
-            ),
-            false => text,
+        let text = match text.chars().count() {
+            length if length > budget => first(&text, budget, length),
+            _ => text,
         };
         looked.with_text(&text, looked.failed)
     }
@@ -192,6 +189,13 @@ impl Answers {
                     kept.and_then(|kept| without_duplicate(&result, kept))
                         .map_or(result, RawResult::from),
                 );
+            }
+            _ if self.results.is_absent() => {
+                let shown = first(&text_of(&result), budget, looked.length);
+                let text = format!(
+                    "{shown} The rest is not stored, because there is no directory for it."
+                );
+                (looked.with_text(&text, looked.failed), false, true)
             }
             _ => match self.shortened(&result, &looked, &place_of(asked)).await {
                 Some(reply) => (reply, true, true),
@@ -309,8 +313,12 @@ impl Answers {
     /// Stores a result and returns a note on how to read it; `None` if it cannot be stored.
     async fn kept(&self, place: &ResultLocation, result: &Bytes) -> Option<String> {
         let id = self.stored(place, result).await?;
+        let how = match executable::is_mcpzip() {
+            true => r#","select":"a jq filter"}}, or"#,
+            false => "}}, with",
+        };
         Some(format!(
-            r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}","select":"a jq filter"}}}}, or "offset" and "limit" in characters, or "grep"."#
+            r#"The whole result is stored; read on with execute_tool {{"name":"mcpzip__read_result","arguments":{{"id":"{id}"{how} "offset" and "limit" in characters, or "grep"."#
         ))
     }
 
@@ -350,6 +358,12 @@ impl Answers {
             Err(_) => None,
         }
     }
+}
+
+/// The start of a text of `length` characters.
+fn first(text: &str, budget: usize, length: usize) -> String {
+    let start = head(text, budget);
+    format!("{start}\n… these are the first of {length} characters.")
 }
 
 /// The place of the results of a call.

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::value::RawValue;
 use tokio::sync::{OnceCell, oneshot};
@@ -19,11 +20,31 @@ use crate::mcp::{
 use crate::proxy::view::SessionSurface;
 use crate::replicas::ClientOfReplica;
 use crate::secret::random_token;
-use crate::tool::ServerName;
+use crate::tool::{QualifiedName, ServerName};
 use crate::upstream::ServerReply;
 
 /// The maximum number of places that a client's user may be at.
 const MOST_ELSEWHERE: usize = 64;
+
+/// The person behind a client in this process. No message carries the question, so no server can imitate it.
+pub(crate) trait Consenting: Send + Sync {
+    /// Whether the tool may be called with these arguments, which `question` shows for reading.
+    ///
+    /// # Errors
+    /// The reason why there is no answer.
+    fn consents<'a>(
+        &'a self,
+        name: &'a QualifiedName,
+        arguments: &'a str,
+        question: &'a str,
+    ) -> BoxFuture<'a, Result<bool, String>>;
+}
+
+impl std::fmt::Debug for dyn Consenting {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Consenting").finish_non_exhaustive()
+    }
+}
 
 /// One client, from its first message to its last.
 #[derive(Debug)]
@@ -50,6 +71,8 @@ pub(crate) struct Client {
     surface: OnceLock<SessionSurface>,
     /// The client as all replicas know it, if there are several.
     replica: OnceLock<ClientOfReplica>,
+    /// Who decides for it, if it is in this process.
+    consenting: OnceLock<Arc<dyn Consenting>>,
 }
 
 /// A client's identity in records.
@@ -128,7 +151,22 @@ impl Client {
             definitions: Mutex::default(),
             surface: OnceLock::new(),
             replica: OnceLock::new(),
+            consenting: OnceLock::new(),
         })
+    }
+
+    /// Creates the client of a program that has mcpzip as a library.
+    #[must_use]
+    pub(crate) fn of_program(consenting: Arc<dyn Consenting>) -> Arc<Self> {
+        let client = Self::new();
+        // It is new.
+        let _ = client.consenting.set(consenting);
+        client
+    }
+
+    /// Who decides for it, if it is in this process.
+    pub(in crate::proxy) fn consenting(&self) -> Option<&dyn Consenting> {
+        self.consenting.get().map(|consenting| &**consenting)
     }
 
     /// Makes it one that other replicas know, too.

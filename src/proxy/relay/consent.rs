@@ -212,7 +212,14 @@ impl Relay {
             });
         };
         let asked = (name, &subject[..], arguments);
-        let consent = if context.caller.capabilities.elicits_forms() {
+        let consent = if let Some(consenting) = context.caller.client.consenting() {
+            self.note_wanted(name);
+            match consenting.consents(name, arguments, &question).await {
+                Ok(true) => Ok(Consent::Given(context.clone())),
+                Ok(false) => Err(NoConsent::Declined),
+                Err(message) => Err(NoConsent::Failed { message }),
+            }
+        } else if context.caller.capabilities.elicits_forms() {
             self.ask_client(context, asked, &question).await
         } else if let Some(given) = self.agreed_before(context, fingerprint(asked)) {
             Ok(given)
@@ -286,6 +293,17 @@ impl Relay {
         Ok(consent)
     }
 
+    /// Says that a person is asked by the client.
+    fn note_wanted(&self, name: &QualifiedName) {
+        self.events.note(|session| Event::ApprovalWanted {
+            server: name.server.to_string(),
+            tool: name.tool.to_string(),
+            session,
+            identity: self.events.identity(),
+            approval: None,
+        });
+    }
+
     /// Asks the user by the client.
     async fn ask_client(
         &self,
@@ -294,13 +312,7 @@ impl Relay {
         question: &str,
     ) -> Result<Consent, NoConsent> {
         let (name, ..) = asked;
-        self.events.note(|session| Event::ApprovalWanted {
-            server: name.server.to_string(),
-            tool: name.tool.to_string(),
-            session,
-            identity: self.events.identity(),
-            approval: None,
-        });
+        self.note_wanted(name);
         let params = format!(
             r#"{{"message":{},"requestedSchema":{{"type":"object","properties":{{}}}}}}"#,
             quoted(question)

@@ -1,7 +1,10 @@
 //! The definitions of the three meta-tools. They are the same for a whole session, because clients cache prompts by
 //! their bytes: constants, and the names of the configured servers.
 
+use std::borrow::Cow;
+
 use crate::config::Config;
+use crate::executable;
 use crate::mcp::object::quoted;
 use crate::mcp::{INTERFACES, Revision, TASKS};
 use crate::proxy::answers::reply::server_info;
@@ -22,6 +25,28 @@ const DEFINITIONS: &str = concat!(
 /// The definition of the tool that calls read-only tools, for clients that permit tools by their annotations.
 const READ_TOOL: &str = r#"{"name":"execute_read_tool","description":"execute_tool for tools that declare readOnlyHint; others are refused.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"As in execute_tool"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#;
 
+/// What these definitions, and that of `read_result`, say about filters, which only a process of mcpzip runs.
+const FILTERS: [&str; 5] = [
+    r#","select":{"type":"string","description":"A jq filter: only this part of the result. For text: `grep(\"regex\")`, `head(20)`"}"#,
+    r#","select":{"type":"string","description":"As in execute_tool"}"#,
+    r#","select":{"type":"string","description":"A jq filter over the result's JSON or text"}"#,
+    r#","select":{"type":"string"}"#,
+    "a part by jq filter, ",
+];
+
+/// A definition without what it says about filters, if this program is not mcpzip.
+pub(super) fn offered(definition: &str) -> Cow<'_, str> {
+    match executable::is_mcpzip() {
+        true => definition.into(),
+        false => without_filters(definition).into(),
+    }
+}
+
+fn without_filters(definition: &str) -> String {
+    let parts = FILTERS.iter();
+    parts.fold(definition.to_owned(), |text, part| text.replace(part, ""))
+}
+
 /// The argument of `describe_tool` for agents that can run scripts.
 const AS_TYPES: &str = r#","as":{"enum":["types"],"description":"TypeScript types for scripts"}"#;
 
@@ -38,6 +63,7 @@ fn defined(config: &Config, has_read_tool: bool) -> String {
     let types = if config.scripts.is_on { AS_TYPES } else { "" };
     let definitions = DEFINITIONS.replacen("$READ", read_tool, 1);
     let definitions = definitions.replacen("$AS", types, 1);
+    let definitions = offered(&definitions).into_owned();
     definitions.replacen("$SERVERS", &servers(config), 1)
 }
 
@@ -173,6 +199,19 @@ mod tests {
             .map(|tool| o200k.encode_ordinary(&shown_to_models(tool)).len())
             .sum();
         (tools, tokens)
+    }
+
+    #[test]
+    fn without_filters_nothing_is_said_of_them() {
+        for definition in [DEFINITIONS, READ_TOOL] {
+            assert!(definition.contains("select"));
+            let without = without_filters(definition);
+            let words = ["select", "jq", "filter"];
+            assert!(
+                !words.iter().any(|word| without.contains(word)),
+                "{without}"
+            );
+        }
     }
 
     #[test]

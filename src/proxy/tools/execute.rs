@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use super::Tools;
 use super::call::{Call, CallOutcome, TaskWish};
 use crate::catalog::Adapted;
+use crate::executable;
 use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::answer::AnsweredCall;
@@ -29,6 +30,9 @@ const MOST_CALLS: usize = 32;
 
 /// The answer to a request with another number of calls.
 const NO_CALLS: &str = "`calls` must be an array of 1 to 32 objects, each with a `name`";
+
+/// The answer to a call with a filter that no process of mcpzip can run.
+const NO_FILTERS: &str = "`select` cannot be used here, so nothing was called: call without it";
 
 /// The key in a result's `_meta` for the repairs of arguments.
 const REPAIRS: &str = "mcpzip/repairs";
@@ -161,6 +165,9 @@ impl Tools {
             Ok(arguments) => arguments,
             Err(reason) => return self.unreadable(&shared.context, &name, reason),
         };
+        if select.is_some() && !executable::is_mcpzip() {
+            return self.unreadable(&shared.context, &name, NO_FILTERS);
+        }
         let call = Call {
             name: &name,
             arguments,
@@ -189,7 +196,9 @@ impl Tools {
                 let adapted = tool.adapted();
                 let asked = AnsweredCall {
                     name: &tool.own_name(),
-                    select: select.as_deref().or_else(|| adapted?.select()),
+                    select: select
+                        .as_deref()
+                        .or_else(|| adapted?.select().filter(|_| executable::is_mcpzip())),
                     budget: adapted.and_then(Adapted::budget),
                     form: adapted.and_then(Adapted::form),
                     caller: &shared.context.caller,

@@ -138,7 +138,11 @@ impl Tools {
                 }
                 Err(fault) => {
                     let made = self.told(context, made).await;
-                    Reply::tool_error(&format!("{}{made}{log}", failed(&fault)))
+                    // As of any tool, so that a long text is shortened.
+                    match Reply::tool_error(&format!("{}{made}{log}", failed(&fault))) {
+                        Reply::Result(result) => Reply::Relayed(result),
+                        other => other,
+                    }
                 }
             }
         })

@@ -19,6 +19,7 @@ pub(in crate::proxy) use switches::Switches;
 
 use bytes::Bytes;
 
+use super::definitions::offered;
 use crate::catalog::{self, Cache, Key, Listed, ServerTools};
 use crate::config::{BUILT_IN_SERVER, Config, Environment, Management, ScriptTools, Verdict};
 use crate::day::Day;
@@ -96,7 +97,7 @@ pub(in crate::proxy) fn tools(config: &Config) -> ServerTools {
     let listed = Listed {
         tools: tools
             .iter()
-            .map(|json| Bytes::copy_from_slice(json.as_bytes()))
+            .map(|json| Bytes::from(offered(json).into_owned()))
             .collect(),
         ..Listed::default()
     };
