@@ -2,7 +2,7 @@
 
 use std::io;
 #[cfg(unix)]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -75,16 +75,98 @@ fn outcome(done: io::Result<()>, words: &str) -> anyhow::Result<String> {
     Ok(words.to_owned())
 }
 
-/// Removes the permissions of group and others.
+/// Removes the permissions of group and others. Follows no link, whoever makes one meanwhile.
 #[cfg(unix)]
 fn close(paths: &[PathBuf]) -> anyhow::Result<String> {
-    use std::os::unix::fs::PermissionsExt as _;
-    // An earlier repair may have removed some of them.
-    for path in paths.iter().filter(|path| path.exists()) {
-        let failed = || format!("`{}`", path.display());
-        let mode = path.metadata().with_context(failed)?.permissions().mode() & 0o700;
-        let permissions = std::fs::Permissions::from_mode(mode);
-        std::fs::set_permissions(path, permissions).with_context(failed)?;
+    use rustix::io::Errno;
+
+    let mut left = Vec::new();
+    for path in paths {
+        match close_one(path) {
+            // An earlier repair may have removed some of them.
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::LOOP | Errno::MLINK | Errno::NOTDIR) => {
+                left.push(format!("`{}`", path.display()));
+            }
+            Err(error) => return Err(error).with_context(|| format!("`{}`", path.display())),
+        }
     }
-    Ok("only you can open it now".to_owned())
+    match &left[..] {
+        [] => Ok("only you can open it now".to_owned()),
+        left => Err(anyhow::anyhow!(
+            "{} became a link meanwhile, and links are not followed: run this again",
+            left.join(", ")
+        )),
+    }
+}
+
+#[cfg(unix)]
+fn close_one(path: &Path) -> rustix::io::Result<()> {
+    use rustix::fs::{CWD, Mode, OFlags, fchmod, fstat, openat};
+    use rustix::io::Errno;
+
+    // Only what has the name at this moment is opened, and nothing is waited for.
+    let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let end = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let way = flags | OFlags::DIRECTORY | OFlags::PATH;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let way = flags | OFlags::DIRECTORY | OFlags::RDONLY;
+    let mut parts = path.components().peekable();
+    let first = parts.next().ok_or(Errno::NOENT)?;
+    let mut opened = openat(CWD, first.as_os_str(), way, Mode::empty())?;
+    while let Some(part) = parts.next() {
+        let flags = match parts.peek() {
+            Some(_) => way,
+            None => end,
+        };
+        opened = openat(&opened, part.as_os_str(), flags, Mode::empty())?;
+    }
+    let found = fstat(&opened)?;
+    if found.st_uid != rustix::process::getuid().as_raw() {
+        return Err(Errno::PERM);
+    }
+    fchmod(&opened, Mode::from_raw_mode(found.st_mode) & Mode::RWXU)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    #[test]
+    fn no_repair_follows_a_link() {
+        let scratch = tempfile::tempdir().unwrap();
+        let root = scratch.path().canonicalize().unwrap();
+        let mode = |name: &str| {
+            let found = root.join(name).metadata().unwrap();
+            found.permissions().mode() & 0o777
+        };
+        let open = |name: &str| {
+            let permissions = std::fs::Permissions::from_mode(0o755);
+            std::fs::set_permissions(root.join(name), permissions).unwrap();
+        };
+        std::fs::create_dir_all(root.join("other/inner")).unwrap();
+        std::fs::create_dir(root.join("own")).unwrap();
+        std::fs::write(root.join("own/file"), "").unwrap();
+        for name in ["other", "other/inner", "own", "own/file"] {
+            open(name);
+        }
+        symlink(root.join("other"), root.join("link")).unwrap();
+        let close = |names: &[&str]| {
+            let paths: Vec<PathBuf> = names.iter().map(|name| root.join(name)).collect();
+            super::close(&paths)
+        };
+        for name in ["link", "link/inner"] {
+            let error = close(&[name, "own/file"]).unwrap_err().to_string();
+            assert!(error.contains("became a link meanwhile"), "{error}");
+            assert_eq!((mode("other"), mode("other/inner")), (0o755, 0o755));
+            // The others are closed.
+            assert_eq!(mode("own/file"), 0o700);
+            open("own/file");
+        }
+        close(&["own/gone", "own", "own/file"]).unwrap();
+        assert_eq!((mode("own"), mode("own/file")), (0o700, 0o700));
+    }
 }
