@@ -1,8 +1,8 @@
 //! Characters that hide or rearrange text.
 
 /// Whether `c` is invisible or changes how other characters are displayed: it reverses the writing direction, has no
-/// width, is blank without being a space, breaks a line, is a tag, or looks as each font likes. Control characters are left to the caller, because some are
-/// line ends, and so are the two variation selectors of emoji.
+/// width, is blank without being a space, breaks a line, is a tag, or has no form but that of a font (private use). Control
+/// characters are left to the caller, because some are line ends, and so are the two variation selectors of emoji.
 #[must_use]
 pub(crate) fn is_hidden(c: char) -> bool {
     matches!(c,

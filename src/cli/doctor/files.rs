@@ -24,18 +24,20 @@ pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
         collect(&cache.join(crate::catalog::DIRECTORY), 1, &mut paths);
         paths.push(cache);
     }
-    let state = &machine.paths.state_dir;
-    if let (Some(above), Some(name)) = (state.parent(), state.file_name())
-        && let Ok(above) = std::fs::canonicalize(above)
-    {
-        collect(&above.join(name), 0, &mut paths);
-    }
+    collect(&placed(&machine.paths.state_dir), 0, &mut paths);
     look(&paths, examination);
 }
 
 /// On other systems the user's own directories are private.
 #[cfg(not(unix))]
 pub(super) fn examine(_: &Machine, _: &mut Examination) {}
+
+/// The path without links, except that it may be one.
+#[cfg(unix)]
+pub(super) fn placed(path: &Path) -> PathBuf {
+    let real = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    real().unwrap_or_else(|| path.to_owned())
+}
 
 #[cfg(unix)]
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {

@@ -2,6 +2,10 @@
 
 use std::io;
 #[cfg(unix)]
+use std::os::fd::AsFd;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+use std::os::fd::AsRawFd as _;
+#[cfg(unix)]
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -102,31 +106,46 @@ fn close(paths: &[PathBuf]) -> anyhow::Result<String> {
 
 #[cfg(unix)]
 fn close_one(path: &Path) -> rustix::io::Result<()> {
-    use rustix::fs::{CWD, Mode, OFlags, fchmod, fstat, openat};
+    use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, openat, statat};
     use rustix::io::Errno;
 
-    // Only what has the name at this moment is opened, and nothing is waited for.
     let flags = OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let end = flags | OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    let way = flags | OFlags::DIRECTORY | OFlags::PATH;
-    #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    let way = flags | OFlags::DIRECTORY | OFlags::RDONLY;
-    let mut parts = path.components().peekable();
-    let first = parts.next().ok_or(Errno::NOENT)?;
-    let mut opened = openat(CWD, first.as_os_str(), way, Mode::empty())?;
-    while let Some(part) = parts.next() {
-        let flags = match parts.peek() {
-            Some(_) => way,
-            None => end,
-        };
-        opened = openat(&opened, part.as_os_str(), flags, Mode::empty())?;
+    let flags = flags | OFlags::PATH;
+    let (Some(above), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(Errno::INVAL);
+    };
+    let mut directory = None;
+    for part in above.components() {
+        let from = directory.as_ref().map_or(CWD, AsFd::as_fd);
+        let next = openat(
+            from,
+            part.as_os_str(),
+            flags | OFlags::DIRECTORY,
+            Mode::empty(),
+        )?;
+        directory = Some(next);
     }
-    let found = fstat(&opened)?;
+    let directory = directory.ok_or(Errno::INVAL)?;
+    // On Linux, the file that is looked at is held open, and it is the one that is changed.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let held = openat(&directory, name, flags, Mode::empty())?;
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let found = statat(&held, "", AtFlags::EMPTY_PATH)?;
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    let found = statat(&directory, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    if FileType::from_raw_mode(found.st_mode) == FileType::Symlink {
+        return Err(Errno::LOOP);
+    }
     if found.st_uid != rustix::process::getuid().as_raw() {
         return Err(Errno::PERM);
     }
-    fchmod(&opened, Mode::from_raw_mode(found.st_mode) & Mode::RWXU)
+    let mode = Mode::from_raw_mode(found.st_mode) & Mode::RWXU;
+    // A descriptor of this kind has no `fchmod`.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    return rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode);
+    #[cfg(not(any(target_os = "linux", target_os = "android")))]
+    rustix::fs::chmodat(&directory, name, mode, AtFlags::SYMLINK_NOFOLLOW)
 }
 
 #[cfg(all(test, unix))]
@@ -166,7 +185,11 @@ mod tests {
             assert_eq!(mode("own/file"), 0o700);
             open("own/file");
         }
-        close(&["own/gone", "own", "own/file"]).unwrap();
-        assert_eq!((mode("own"), mode("own/file")), (0o700, 0o700));
+        let _socket = std::os::unix::net::UnixListener::bind(root.join("own/socket")).unwrap();
+        open("own/socket");
+        close(&["own/gone", "own", "own/file", "own/socket"]).unwrap();
+        for name in ["own", "own/file", "own/socket"] {
+            assert_eq!(mode(name), 0o700);
+        }
     }
 }
