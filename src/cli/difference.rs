@@ -261,7 +261,7 @@ mod tests {
         changed("a\u{202e}b", r"a\u{202e}b");
         changed("a\nb", "a\r\nb\n");
         changed("\u{3164}", "");
-        // The order of members is no difference beside one.
+        // Where the content differs, the order of members is no difference.
         let lines = changed(PLAIN, r#"{"description":"Writes.","name":"t","n":1.0}"#);
         assert_eq!(lines.len(), 6, "{lines:?}");
         assert_eq!(

@@ -143,9 +143,15 @@ fn close_one(path: &Path) -> rustix::io::Result<()> {
     let mode = Mode::from_raw_mode(found.st_mode) & Mode::RWXU;
     // A descriptor of this kind has no `fchmod`.
     #[cfg(any(target_os = "linux", target_os = "android"))]
-    return rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode);
+    let changed = rustix::fs::chmod(format!("/proc/self/fd/{}", held.as_raw_fd()), mode)
+        // Without `/proc`.
+        .map_err(|error| match error {
+            Errno::NOENT => Errno::OPNOTSUPP,
+            other => other,
+        });
     #[cfg(not(any(target_os = "linux", target_os = "android")))]
-    rustix::fs::chmodat(&directory, name, mode, AtFlags::SYMLINK_NOFOLLOW)
+    let changed = rustix::fs::chmodat(&directory, name, mode, AtFlags::SYMLINK_NOFOLLOW);
+    changed
 }
 
 #[cfg(all(test, unix))]
