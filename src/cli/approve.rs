@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::completions;
 use super::diagnostics::Exit;
-use super::difference::{difference, whole};
+use super::difference::{difference, patch, whole};
 use super::output::{Output, bad, faint, good, strong};
 use super::printable::printable;
 use super::question::agrees;
@@ -101,7 +101,7 @@ fn list(is_approval: bool, app: &App, output: &Output) {
         } else if pending.is_empty() {
             continue;
         } else {
-            shown.extend(json_of(server, &pending, &neighbours));
+            shown.extend(json_of(server, &pending, &neighbours, &config));
             let count = crate::proxy::counted(counted(&pending), "difference");
             match pending.is_lost {
                 true => format!("{count}; its earlier record is lost, and everything of it waits"),
@@ -197,7 +197,7 @@ pub(super) async fn run(
     if output.is_json() {
         let differences = all
             .iter()
-            .flat_map(|(server, pending)| json_of(server, pending, &neighbours));
+            .flat_map(|(server, pending)| json_of(server, pending, &neighbours, &config));
         let shown: Vec<Value> = added.into_iter().chain(differences).collect();
         output.json(&shown);
         if let Some(first) = unreached.into_iter().next() {
@@ -214,7 +214,7 @@ pub(super) async fn run(
         false => None,
     };
     for exit in &unreached {
-        output.note(&exit.to_string());
+        output.note(&exit.for_terminal());
     }
     if let Some(exit) = error {
         return Err(exit);
@@ -422,7 +422,8 @@ fn added_json(server: &ServerName, config: &Config) -> Option<Value> {
     let way = shown_entry(&entry.transport, config);
     let digest = entry.hash.to_string();
     Some(
-        json!({ "server": server.as_str(), "change": "added", "after": way, "approve_digest": digest }),
+        json!({ "server": server.as_str(), "change": "added", "after": way, "lines": patch(None, Some(&way)),
+            "approve_digest": digest }),
     )
 }
 
@@ -556,7 +557,13 @@ async fn pending_of(
     Ok(pending)
 }
 
-fn json_of(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours) -> Vec<Value> {
+fn json_of(
+    server: &ServerName,
+    pending: &Pending,
+    neighbours: &scan::Neighbours,
+    config: &Config,
+) -> Vec<Value> {
+    let transport = config.servers.get(server).map(|entry| &entry.transport);
     let found = |findings: Vec<scan::Finding>| -> Vec<Value> {
         let findings = findings.into_iter();
         findings
@@ -573,21 +580,23 @@ fn json_of(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours
             _ => None,
         };
         json!({ "server": server.as_str(), "tool": name, "change": change.kind.word(), "from": from,
-            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected,
-            "approved_under": change.under, "findings": found(tool_findings(server, change, neighbours)) })
+            "before": change.before, "after": change.after, "lines": lines_of(change), "digest": change.now,
+            "rejected": change.is_rejected, "approved_under": change.under,
+            "files": files(transport, change.after.as_deref()), "findings": found(tool_findings(server, change, neighbours)) })
     });
     let instructions = pending.instructions.iter().map(|change| {
         json!({ "server": server.as_str(), "change": "instructions", "before": change.before,
-            "after": change.after, "digest": change.now, "findings": in_text(&change.after) })
+            "after": change.after, "lines": patch(change.before.as_deref(), change.after.as_deref()),
+            "digest": change.now, "findings": in_text(&change.after) })
     });
     let features = pending.features.iter().map(|change| {
         json!({ "server": server.as_str(), "change": "prompts_and_resources", "after": change.after,
-            "digest": change.now })
+            "lines": patch(None, change.after.as_deref()), "digest": change.now })
     });
     let entries = pending.entries.iter().map(|(label, change)| {
         json!({ "server": server.as_str(), "entry": label, "change": change.kind.word(),
-            "before": change.before, "after": change.after, "digest": change.now, "rejected": change.is_rejected,
-            "findings": in_text(&change.after) })
+            "before": change.before, "after": change.after, "lines": lines_of(change), "digest": change.now,
+            "rejected": change.is_rejected, "findings": in_text(&change.after) })
     });
     let texts = instructions.chain(features);
     let mut shown: Vec<Value> = tools.chain(entries).chain(texts).collect();
@@ -598,27 +607,24 @@ fn json_of(server: &ServerName, pending: &Pending, neighbours: &scan::Neighbours
     shown
 }
 
-/// Shows what the definition of a folder's tool stands for: the text of a script, or where the files of a skill are.
-fn show_files(transport: &Transport, definition: Option<&str>, output: &Output) {
-    let (Transport::Folder(folder), Some(definition)) = (transport, definition) else {
-        return;
+/// What the definition of a folder's tool stands for, in lines: the text of a script, or where the files of a skill are.
+fn files(transport: Option<&Transport>, definition: Option<&str>) -> Vec<String> {
+    let (Some(Transport::Folder(folder)), Some(definition)) = (transport, definition) else {
+        return Vec::new();
     };
     match folder.holds {
         Holds::Skills => {
             let path = printable(&folder.path.to_string_lossy());
-            output.line(format!(
-                "  its files are in {path}: read them before you approve it"
-            ));
+            vec![format!(
+                "its files are in {path}: read them before you approve it"
+            )]
         }
         Holds::Scripts => match saved_script(folder, definition) {
             Some(code) => {
-                for line in code.lines() {
-                    output.verbatim(format!("  | {}", printable(line)));
-                }
+                let lines = code.lines();
+                lines.map(|line| format!("| {}", printable(line))).collect()
             }
-            None => {
-                output.line("  its file has changed since it was listed: run the command again");
-            }
+            None => vec!["its file has changed since it was listed: look again".to_owned()],
         },
     }
 }
@@ -652,9 +658,9 @@ fn show(
             faint(format!("({kind}{rejected})"))
         ));
         output.verbatim(text_of(change));
-        let now = change.after.as_deref();
-        if let Some(entry) = config.servers.get(server) {
-            show_files(&entry.transport, now, output);
+        let transport = config.servers.get(server).map(|entry| &entry.transport);
+        for line in files(transport, change.after.as_deref()) {
+            output.verbatim(format!("  {line}"));
         }
         show_findings(Some(tool_findings(server, change, neighbours)), output);
     }
@@ -726,6 +732,13 @@ fn text_of(change: &Change) -> String {
         ),
         (before, after, _) => difference(before.as_deref(), after.as_deref()),
     }
+}
+
+/// The same for a page.
+fn lines_of(change: &Change) -> Vec<String> {
+    let before = change.before.as_deref();
+    let before = before.filter(|_| !matches!(change.kind, ChangeKind::New));
+    patch(before, change.after.as_deref())
 }
 
 /// Asks the person at the terminal to confirm. No flag, pipe or tool call can answer.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::printable::printable_within;
 use super::unknown::{shown, unknown};
 use crate::config::{self, ChangeError, Config, EditError, with_options};
 use crate::daemon;
@@ -254,6 +255,17 @@ impl Exit {
         let rest =
             ["`mcpzip init` makes one, `--config FILE` names another, `mcpzip demo` needs none"];
         older.into_iter().chain(rest.map(str::to_owned)).collect()
+    }
+
+    /// The error for a terminal. A server's words in it have no colours, and lines of their own are indented, so that they are no
+    /// lines of mcpzip.
+    pub(super) fn for_terminal(&self) -> String {
+        let mut text = printable_within(&chain(self.error.as_ref()));
+        for hint in self.hints() {
+            text.push_str("\nhint: ");
+            text.push_str(&printable_within(&hint));
+        }
+        text
     }
 
     /// The error as a line of JSON: `{"error": {"code", "kind", "message", "hints"}}`.

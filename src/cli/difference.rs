@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use similar::{ChangeTag, DiffOp, TextDiff};
+use serde::de::IgnoredAny;
+use serde_json::Value;
+use similar::{ChangeTag, DiffOp, TextDiff, group_diff_ops};
 
 use super::output::{bad, faint, good};
 use super::printable::printable;
@@ -16,14 +18,9 @@ const LIMIT: Duration = Duration::from_millis(500);
 
 /// The lines that differ, with hidden characters escaped. `before` is `None` for a definition that is new or no longer known.
 pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> String {
-    let (old, new) = (lines(before), lines(after));
+    let (old, new) = compared(before, after);
     let mut shown = String::new();
-    let before: Vec<&str> = old.iter().map(String::as_str).collect();
-    let after: Vec<&str> = new.iter().map(String::as_str).collect();
-    let diff = TextDiff::configure()
-        .timeout(LIMIT)
-        .diff_slices(&before, &after);
-    for group in diff.grouped_ops(CONTEXT) {
+    for group in group_diff_ops(operations(&old, &new), CONTEXT) {
         for op in group {
             show(&op, &old, &new, &mut shown);
         }
@@ -31,28 +28,136 @@ pub(super) fn difference(before: Option<&str>, after: Option<&str>) -> String {
     shown
 }
 
+/// All lines of both, each with its sign, in the form of `diff`: as a page shows them.
+pub(super) fn patch(before: Option<&str>, after: Option<&str>) -> Vec<String> {
+    let (old, new) = compared(before, after);
+    let mut shown = Vec::new();
+    for op in operations(&old, &new) {
+        let signed = |sign: &'static str, lines: &[String]| -> Vec<String> {
+            lines.iter().map(|line| format!("{sign} {line}")).collect()
+        };
+        if matches!(op, DiffOp::Equal { .. }) {
+            shown.extend(signed(" ", &new[op.new_range()]));
+        } else {
+            shown.extend(signed("-", &old[op.old_range()]));
+            shown.extend(signed("+", &new[op.new_range()]));
+        }
+    }
+    shown
+}
+
+fn operations(old: &[String], new: &[String]) -> Vec<DiffOp> {
+    let old: Vec<&str> = old.iter().map(String::as_str).collect();
+    let new: Vec<&str> = new.iter().map(String::as_str).collect();
+    let diff = TextDiff::configure().timeout(LIMIT).diff_slices(&old, &new);
+    diff.ops().to_vec()
+}
+
 /// A whole definition, below `note`.
 pub(super) fn whole(definition: &str, note: &str) -> String {
-    let text: String = lines(Some(definition))
-        .iter()
-        .map(|line| format!("  {line}\n"))
-        .collect();
+    let form = Form::of([definition]);
+    let lines = form.lines(definition).into_iter();
+    let text: String = lines.map(|line| format!("  {line}\n")).collect();
     format!("{}\n{text}", faint(note))
 }
 
-/// The printable lines of a definition or a plain text.
-fn lines(text: Option<&str>) -> Vec<String> {
-    let Some(text) = text else {
-        return Vec::new();
+/// The printable lines of two definitions or plain texts. They differ if the texts do.
+fn compared(before: Option<&str>, after: Option<&str>) -> (Vec<String>, Vec<String>) {
+    let in_form = |form: Form| {
+        let lines = |text: Option<&str>| text.map_or_else(Vec::new, |text| form.lines(text));
+        (lines(before), lines(after))
     };
-    // A definition that says something twice is shown as it is written: a reader takes only one of them.
-    let value = Some(scan::read(text)).filter(|(_, unreadable)| unreadable.is_none());
-    let value = value
-        .map(|(value, _)| value)
-        .filter(|value| !value.is_string());
-    let pretty = value.and_then(|value| serde_json::to_string_pretty(&value).ok());
-    let text = pretty.as_deref().unwrap_or(text);
-    text.lines().map(printable).collect()
+    let first = Form::of(before.into_iter().chain(after));
+    let forms = [first, Form::Written, Form::Exact].into_iter();
+    let mut shown = forms.map(in_form);
+    let is_enough = |(old, new): &(Vec<String>, Vec<String>)| old != new || before == after;
+    let found = shown.find(is_enough);
+    found.unwrap_or_else(|| in_form(Form::Exact))
+}
+
+/// How a definition is put into lines.
+#[derive(Clone, Copy)]
+enum Form {
+    /// With the members of each object in order, so that a server's order is no difference.
+    Ordered,
+    /// With each member as it is written: a definition may say something twice, and a reader takes one of them.
+    Written,
+    /// Each line as a literal, in which no two texts look the same.
+    Exact,
+}
+
+impl Form {
+    /// The form for texts that are compared.
+    fn of<'a>(texts: impl IntoIterator<Item = &'a str>) -> Self {
+        let mut texts = texts.into_iter();
+        let is_twofold = |text: &str| is_json(text) && scan::read(text).1.is_some();
+        match texts.any(is_twofold) {
+            true => Self::Written,
+            false => Self::Ordered,
+        }
+    }
+
+    fn lines(self, text: &str) -> Vec<String> {
+        let formed = match self {
+            Self::Ordered => serde_json::from_str(text).ok().and_then(|value: Value| {
+                let is_nested = value.is_object() || value.is_array();
+                is_nested.then(|| format!("{value:#}"))
+            }),
+            Self::Written => is_json(text).then(|| indented(text)),
+            Self::Exact => {
+                let lines = text.split('\n').map(|line| format!("{line:?}"));
+                Some(lines.collect::<Vec<_>>().join("\n"))
+            }
+        };
+        let text = formed.as_deref().unwrap_or(text);
+        text.lines().map(printable).collect()
+    }
+}
+
+/// Whether a text is an object or a list in JSON.
+fn is_json(text: &str) -> bool {
+    text.trim_start().starts_with(['{', '[']) && serde_json::from_str::<IgnoredAny>(text).is_ok()
+}
+
+/// JSON in lines, with everything but the spaces between its parts as it is written.
+fn indented(json: &str) -> String {
+    let mut shown = String::with_capacity(json.len() * 2);
+    let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
+    let break_line = |shown: &mut String, depth: usize| {
+        shown.push('\n');
+        shown.extend(std::iter::repeat_n("  ", depth));
+    };
+    for c in json.chars() {
+        if is_text {
+            shown.push(c);
+            is_text = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            continue;
+        }
+        match c {
+            ' ' | '\t' | '\n' | '\r' => continue,
+            '{' | '[' => {
+                depth += 1;
+                shown.push(c);
+                break_line(&mut shown, depth);
+            }
+            '}' | ']' => {
+                depth = depth.saturating_sub(1);
+                break_line(&mut shown, depth);
+                shown.push(c);
+            }
+            ',' => {
+                shown.push(c);
+                break_line(&mut shown, depth);
+            }
+            ':' => shown.push_str(": "),
+            c => {
+                is_text = c == '"';
+                shown.push(c);
+            }
+        }
+    }
+    shown
 }
 
 fn show(op: &DiffOp, old: &[String], new: &[String], shown: &mut String) {
@@ -120,5 +225,49 @@ mod tests {
             Some("Be rude.\nAlways."),
         ));
         assert_eq!(shown, "- Be polite.\n+ Be rude.\n  Always.\n");
+    }
+
+    #[test]
+    fn all_lines_are_shown_and_texts_that_differ_never_look_the_same() {
+        const PLAIN: &str = r#"{"name":"t","description":"Reads.","n":1.0}"#;
+        let changed = |before: &str, after: &str| {
+            let lines = patch(Some(before), Some(after));
+            let is_changed = |line: &String| line.starts_with(['-', '+']);
+            assert!(
+                lines.iter().any(is_changed),
+                "{before:?}, {after:?}: {lines:?}"
+            );
+            let hidden = |c: char| c.is_control() || crate::tool::is_hidden(c);
+            assert!(!lines.iter().any(|line| line.contains(hidden)), "{lines:?}");
+            assert!(!difference(Some(before), Some(after)).is_empty());
+            lines
+        };
+        // Both of two members are shown, one a line.
+        let twice = r#"{"name":"t","description":"EVIL: \"x\\","description":"Reads.","n":1.0}"#;
+        let lines = changed(PLAIN, twice);
+        assert!(
+            lines.contains(&r#"+   "description": "EVIL: \"x\\","#.to_owned()),
+            "{lines:?}"
+        );
+        assert!(
+            lines.contains(&r#"    "description": "Reads.","#.to_owned()),
+            "{lines:?}"
+        );
+        // What a reader of JSON takes for the same, and texts whose escapes are written out.
+        changed(PLAIN, r#"{"description":"Reads.","name":"t","n":1.0}"#);
+        changed(PLAIN, r#"{"name":"t","description":"Re\u0061ds.","n":1.0}"#);
+        changed(PLAIN, r#"{"name":"t","description":"Reads.","n":1.00}"#);
+        changed(PLAIN, r#"{"name":"t", "description":"Reads.","n":1.0}"#);
+        changed("a\u{202e}b", r"a\u{202e}b");
+        changed("a\nb", "a\r\nb\n");
+        changed("\u{3164}", "");
+        // Where the content differs, the order of members is no difference.
+        let lines = changed(PLAIN, r#"{"description":"Writes.","name":"t","n":1.0}"#);
+        assert_eq!(lines.len(), 6, "{lines:?}");
+        assert_eq!(
+            patch(None, Some("runs \"a\u{202e}\"\n")),
+            [r#"+ runs "a\u{202e}""#]
+        );
+        assert_eq!(patch(Some(PLAIN), Some(PLAIN)).len(), 5);
     }
 }

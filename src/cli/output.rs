@@ -277,7 +277,7 @@ impl Output {
             return;
         }
         let label = console::style("error:").for_stderr().red().bold();
-        self.print_line(&format!("{label} {exit}"));
+        self.print_line(&format!("{label} {}", exit.for_terminal()));
     }
 
     /// Prints an error in the command line, which has an end of line.
@@ -296,7 +296,8 @@ impl Output {
             return;
         }
         self.print_line(
-            &console::style(on_terminal(text))
+            // None of it has a colour of its own.
+            &console::style(printable_lines(text))
                 .for_stderr()
                 .dim()
                 .to_string(),

@@ -1,16 +1,22 @@
 //! Escapes characters in texts of servers that a terminal would obey or hide.
 
-/// Escapes control characters, invisible characters and those that change the direction of writing.
+use crate::tool::selects_nothing;
+
+/// Escapes control characters, invisible characters and those that change the direction of writing. `printable` in
+/// `web/src/printable.ts` does the same.
 pub(super) fn printable(text: &str) -> String {
-    text.chars()
-        .fold(String::with_capacity(text.len()), |mut shown, c| {
-            if is_hidden(c) {
-                shown.extend(c.escape_unicode());
-            } else {
-                shown.push(c);
-            }
-            shown
-        })
+    let mut shown = String::with_capacity(text.len());
+    let mut before = ' ';
+    let mut rest = text.chars().peekable();
+    while let Some(c) = rest.next() {
+        if is_hidden(c) || selects_nothing(before, c, rest.peek().copied()) {
+            shown.extend(c.escape_unicode());
+        } else {
+            shown.push(c);
+        }
+        before = c;
+    }
+    shown
 }
 
 /// Escapes such characters in a text of several lines. Line breaks and tabs stay.
@@ -20,6 +26,12 @@ pub(super) fn printable_lines(text: &str) -> String {
         printable(&part[..end]) + &part[end..]
     });
     lines.collect()
+}
+
+/// Escapes such characters in a text that is part of a message of mcpzip. Its further lines are indented, so that none of them
+/// looks like another message.
+pub(super) fn printable_within(text: &str) -> String {
+    printable_lines(text.trim_end()).replace('\n', "\n  ")
 }
 
 /// Escapes such characters in a text with mcpzip's own colours. Line breaks, tabs and the colours stay.
@@ -153,6 +165,17 @@ mod tests {
     }
 
     #[test]
+    fn words_of_a_server_are_no_message_of_mcpzip() {
+        let text = "boom\u{1b}[0m\n\n\u{1b}[32m\u{2713}\u{1b}[0m done\nhint: run this\n";
+        let shown = printable_within(text);
+        assert_eq!(
+            shown,
+            "boom\\u{1b}[0m\n  \n  \\u{1b}[32m\u{2713}\\u{1b}[0m done\n  hint: run this"
+        );
+        assert_eq!(on_terminal(&shown), shown);
+    }
+
+    #[test]
     fn json_says_the_same_when_nothing_of_it_is_hidden() {
         let value =
             serde_json::json!({ "a\u{9b}": ["\u{202e}x\n", "\u{e0041}", "caf\u{e9} \u{1f600}"] });
@@ -169,6 +192,44 @@ mod tests {
     }
 
     #[test]
+    fn the_pages_escape_the_same_characters() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/web/src/printable.ts");
+        let Ok(source) = std::fs::read_to_string(file) else {
+            return; // The package on the registry has no sources of the pages.
+        };
+        let class = source.split_once("HIDDEN = '").unwrap().1;
+        let class = class.split_once('\'').unwrap().0;
+        let ends = |range: &str| {
+            let mut ends = range
+                .split('-')
+                .map(|end| u32::from_str_radix(end.trim_matches(['u', '{', '}']), 16).unwrap());
+            let first = ends.next().unwrap();
+            (first, ends.next().unwrap_or(first))
+        };
+        // Each part is `\\u{A}` or `\\u{A}-\\u{B}`.
+        let class = class.replace("-\\\\", "-");
+        let ranges: Vec<(u32, u32)> = class.split("\\\\").skip(1).map(ends).collect();
+        for c in '\0'..=char::MAX {
+            let code = u32::from(c);
+            let is_there = ranges
+                .iter()
+                .any(|(first, last)| (*first..=*last).contains(&code));
+            assert_eq!(is_there, is_hidden(c), "U+{code:04X}");
+        }
+    }
+
+    #[test]
+    fn variation_selectors_of_emoji_stay_and_others_are_escaped() {
+        for emoji in ["\u{26a0}\u{fe0f} x", "1\u{fe0f}\u{20e3}"] {
+            assert_eq!(printable(emoji), emoji);
+        }
+        assert_eq!(
+            printable("\u{fe0e}a\u{fe0f}b\u{26a0}\u{fe0f}\u{fe0e}"),
+            "\\u{fe0e}a\\u{fe0f}b\u{26a0}\u{fe0f}\\u{fe0e}"
+        );
+    }
+
+    #[test]
     fn what_is_hidden_is_named_once() {
         for c in [
             '\u{61c}',
@@ -178,6 +239,10 @@ mod tests {
             '\u{3164}',
             '\u{feff}',
             '\u{e0041}',
+            '\u{13430}',
+            '\u{fffe}',
+            '\u{e000}',
+            '\u{f0000}',
         ] {
             assert_eq!(
                 hidden_in(&format!("a{c}b")),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::Kind;
-use crate::tool::is_hidden;
+use crate::tool::{is_hidden, selects_nothing};
 
 /// A pattern for files that hold keys, and for those that name servers and their secrets.
 const SECRET_FILE: &str = r"(?:~|\$\{?home\}?|%userprofile%|/home/[\w.-]+|/users/[\w.-]+|[a-z]:\\users\\[\w.-]+|/root)[/\\]\.?(?:ssh|aws|azure|env\b|gnupg|kube|_?netrc|cursor|npmrc|pypirc|pgpass|my\.cnf|git-credentials|vault-token|(?:bash|zsh)_history|claude(?:\.json|/)|codex/|gemini/|mozilla|password-store|terraform\.d|config[/\\](?:gcloud|gh|op|hub)|docker[/\\]config|local/share/keyrings|library/keychains)|\bid_(?:rsa|ed25519|ecdsa|dsa)\b|/etc/(?:passwd|shadow|sudoers)\b|/proc/self/environ|\.cursor/mcp\.json|claude_desktop_config|\.aws/credentials|\.git-credentials|\.netrc\b|\.pgpass\b";
@@ -143,8 +143,6 @@ pub(super) fn is_secret_parameter(name: &str) -> bool {
 /// them between their characters, which do not count.
 #[must_use]
 pub(super) fn hidden(text: &str) -> Option<&str> {
-    const KEYCAP: char = '\u{20e3}';
-    let is_selector = |c: char| matches!(c, '\u{fe0e}' | '\u{fe0f}');
     let mut before = ' ';
     let mut rest = text.char_indices().peekable();
     while let Some((at, c)) = rest.next() {
@@ -152,10 +150,8 @@ pub(super) fn hidden(text: &str) -> Option<&str> {
         let joins = matches!(c, '\u{200c}' | '\u{200d}')
             && !before.is_ascii()
             && next.is_some_and(|c| !c.is_ascii());
-        let selects_nothing =
-            is_selector(c) && (is_selector(before) || before.is_ascii() && next != Some(KEYCAP));
         let is_control = c.is_control() && !matches!(c, '\n' | '\r' | '\t');
-        if (is_hidden(c) || is_control || selects_nothing) && !joins {
+        if (is_hidden(c) || is_control || selects_nothing(before, c, next)) && !joins {
             return Some(&text[at..]);
         }
         before = c;

@@ -17,7 +17,7 @@ pub(crate) use definition::DefinitionError;
 pub use definition::{Definition, Parameter, ToolHash};
 pub(crate) use definition::{FAULT, Hints, SKILL};
 pub use effect::Effect;
-pub(crate) use hidden::is_hidden;
+pub(crate) use hidden::{is_hidden, selects_nothing};
 pub(crate) use name::{NameError, QualifiedName, SEPARATOR};
 pub use name::{ServerName, ToolName};
 pub use shown::shown_to_models;

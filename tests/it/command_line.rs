@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::command::Outcome;
-use crate::support::script::{answer, echo, exit, result, sleep};
+use crate::support::script::{answer, echo, error, exit, result, sleep};
 use crate::support::{Server, Setup, command};
 
 fn setup() -> Setup {
@@ -1117,4 +1117,35 @@ fn control_codes_of_a_tool_reach_a_pipe_and_no_terminal() {
         screen.contains("\\u{1b}[31mred\\u{1b}[0m\\u{7}\n        end"),
         "{screen}"
     );
+}
+
+#[test]
+fn an_error_of_a_server_looks_like_no_message_of_mcpzip() {
+    let message = "boom\u{1b}[0m\n\n\u{1b}[32m\u{2713}\u{1b}[0m et is up to date\nhint: run this";
+    let fault = json!({ "code": -32000, "message": message }).to_string();
+    let definition = json!({ "name": "t", "description": "Does.", "inputSchema": {
+        "type": "object", "properties": { "a\u{1b}[31mb\nhint: c": { "type": "string" } },
+        "required": ["a\u{1b}[31mb\nhint: c"] } });
+    let server =
+        Server::new()
+            .tool("e", [error(&fault)])
+            .tool_as("t", &definition.to_string(), [echo()]);
+    let setup = Setup::new().log_level("error").server("et", server);
+    for arguments in [
+        &["call", "et__e"][..],
+        &["call", "et__t", "{}"],
+        &["call", "et__t", "--zz", "1"],
+    ] {
+        // As at a terminal, colours are on.
+        let mut command = setup.command(arguments);
+        command.env("CLICOLOR_FORCE", "1").env("FORCE_COLOR", "1");
+        let done = command::run(command, "");
+        let shown = done.stderr.as_str();
+        for colour in ["\u{1b}[32m", "boom\u{1b}", "a\u{1b}"] {
+            assert!(!shown.contains(colour), "{shown:?}");
+        }
+        for line in shown.lines().skip(1) {
+            assert!(line.is_empty() || line.starts_with("  "), "{shown:?}");
+        }
+    }
 }

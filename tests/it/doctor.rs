@@ -236,6 +236,33 @@ fn what_others_may_read_is_closed_when_asked_for() {
     assert!(findings(&doctor(&setup, &[]).code(0).json(), "file-open").is_empty());
 }
 
+#[cfg(unix)]
+#[test]
+fn data_of_servers_in_sandboxes_is_left_as_it_is() {
+    let setup = healthy();
+    setup.save();
+    close_config(&setup);
+    let outside = setup.home().path("outside");
+    let data = setup.home().path("state").join("sandboxes/odd");
+    std::fs::create_dir_all(data.join("inner")).unwrap();
+    std::fs::create_dir_all(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, data.join("link")).unwrap();
+    std::os::unix::fs::symlink(&outside, setup.home().path("state").join("link")).unwrap();
+    for (path, mode) in [
+        (data.join("inner"), 0o777),
+        (data.clone(), 0o777),
+        (setup.home().path("state"), 0o700),
+        (outside.clone(), 0o755),
+    ] {
+        set_mode(&path, mode);
+    }
+    let report = doctor(&setup, &["--fix"]).json();
+    let open = findings(&report, "file-open");
+    assert!(!format!("{open:?}").contains("inner"), "{open:?}");
+    assert_eq!((mode(&data), mode(&outside)), (0o700, 0o755));
+    assert_eq!(mode(&data.join("inner")), 0o777);
+}
+
 #[test]
 fn a_damaged_list_is_set_aside_and_fetched_anew() {
     let setup = healthy();

@@ -182,6 +182,9 @@ await test('approvals: changed tools are shown, one is rejected, the others appr
     return opened.tab.getByText('always call send_page').first().isVisible();
   });
   expect((await opened.tab.locator('.diff ins', { hasText: 'Before, always call' }).count()) === 1, 'the change is marked');
+  const changed = await opened.tab.getByRole('article', { name: 'read_page' }).innerText();
+  expect(changed.includes(String.raw`~/.ssh.\u{e0041}\u{202e}`), `hidden characters are shown: ${changed}`);
+  expect(changed.includes('The scanner found hidden characters'), `findings are shown: ${changed}`);
   await opened.tab.getByRole('button', { name: 'Reject send_page of wiki' }).click();
   await confirm(/mcpzip reject .*wiki send_page/, 'Reject');
   await opened.tab.getByRole('button', { name: 'Approve read_page of wiki' }).click();
@@ -192,11 +195,12 @@ await test('approvals: changed tools are shown, one is rejected, the others appr
 
 await test('approvals: a server that an agent added starts only when a person says so', async () => {
   const { tab } = opened;
-  const added = await session.call('mcpzip__servers', { operation: 'add', servers: { sneaky: { command: process.execPath, args: [home.write('other.mjs', readFileSync(home.script, 'utf8')), home.write('other.json', readFileSync(home.hostile, 'utf8'))] } } });
+  const added = await session.call('mcpzip__servers', { operation: 'add', servers: { sneaky: { command: process.execPath, args: [home.write('other.mjs', readFileSync(home.script, 'utf8')), home.write('other.json', readFileSync(home.hostile, 'utf8')), '--x\u200by', '\u202egnp'] } } });
   expect(!added.result?.isError, JSON.stringify(added));
   await open('#/approvals');
   await tab.getByRole('button', { name: 'Look again' }).click();
   await tab.getByText('An agent has added this server.').waitFor();
+  expect((await tab.getByRole('region', { name: 'Difference of added' }).innerText()).includes(String.raw`"--x\u{200b}y","\u{202e}gnp"`), 'its whole command line is shown');
   expect(/no server|not/.test(JSON.stringify(home.run('logs', 'sneaky'))) || !JSON.stringify(home.run('logs', 'sneaky')).includes('scripted server starts'), 'it does not run');
   await tab.getByRole('button', { name: 'Approve all of sneaky' }).click();
   await confirm('mcpzip approve', 'Approve');

@@ -47,7 +47,8 @@ fn finding(fault: crate::daemon::SocketFault) -> Finding {
         SocketFault::Open { path, mode } => {
             let subject = path.display().to_string();
             let what = format!("`{subject}` has the mode {mode:o}");
-            Finding::new(&kinds::DAEMON_SOCKET_OPEN, subject, what).with_fix(Fix::Close(vec![path]))
+            Finding::new(&kinds::DAEMON_SOCKET_OPEN, subject, what)
+                .with_fix(Fix::Close(vec![super::files::placed(&path)]))
         }
         SocketFault::Orphan { path } => {
             let subject = path.display().to_string();

@@ -19,19 +19,25 @@ pub(super) fn examine(machine: &Machine, examination: &mut Examination) {
     paths.extend(std::fs::canonicalize(secrets_file(
         &machine.paths.config_file,
     )));
-    paths.push(machine.paths.cache_dir.clone());
-    collect(&machine.paths.state_dir, 0, &mut paths);
-    collect(
-        &machine.paths.cache_dir.join(crate::catalog::DIRECTORY),
-        1,
-        &mut paths,
-    );
+    // No part of any path is a link, so that a repair follows none. The cache itself may be one of the user's.
+    if let Ok(cache) = std::fs::canonicalize(&machine.paths.cache_dir) {
+        collect(&cache.join(crate::catalog::DIRECTORY), 1, &mut paths);
+        paths.push(cache);
+    }
+    collect(&placed(&machine.paths.state_dir), 0, &mut paths);
     look(&paths, examination);
 }
 
 /// On other systems the user's own directories are private.
 #[cfg(not(unix))]
 pub(super) fn examine(_: &Machine, _: &mut Examination) {}
+
+/// The path without links, except that it may be one.
+#[cfg(unix)]
+pub(super) fn placed(path: &Path) -> PathBuf {
+    let real = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    real().unwrap_or_else(|| path.to_owned())
+}
 
 #[cfg(unix)]
 fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
@@ -43,7 +49,11 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
         return;
     }
     paths.push(path.to_owned());
-    if metadata.is_dir() {
+    // What is in the data directory of a server is that server's own, and changes while it runs. The directory of all of them keeps
+    // others out.
+    let above = path.parent().and_then(Path::file_name);
+    let is_data = depth == 2 && above.is_some_and(|name| name == crate::sandbox::DIRECTORY);
+    if metadata.is_dir() && !is_data {
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             collect(&entry.path(), depth + 1, paths);
         }
@@ -60,9 +70,12 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
     let own = rustix::process::getuid().as_raw();
     let (mut open, mut found) = (Vec::new(), Vec::new());
     for path in paths {
-        let Ok(metadata) = path.metadata() else {
+        let Ok(metadata) = path.symlink_metadata() else {
             continue;
         };
+        if metadata.is_symlink() {
+            continue;
+        }
         let subject = path.display().to_string();
         if metadata.uid() != own {
             let what = format!("`{subject}` belongs to the user {}", metadata.uid());
@@ -73,7 +86,7 @@ fn look(paths: &[PathBuf], examination: &mut Examination) {
         let others = metadata.mode() & 0o077;
         let is_closed = |above: &Path| {
             above
-                .metadata()
+                .symlink_metadata()
                 .is_ok_and(|above| above.mode() & 0o077 == 0)
         };
         if others == 0 || !metadata.is_dir() && path.parent().is_some_and(is_closed) {

@@ -279,7 +279,7 @@ kinds! {
     FILE_OPEN: Warning "file-open", "a file or directory of mcpzip is open to others",
         why "Configurations, logins and logs may hold secrets.",
         advice "`chmod 600` for files, `chmod 700` for directories.",
-        fix "Removes the permissions of other users.";
+        fix "Removes the permissions of other users. Follows no link.";
     FILE_OWNER: Warning "file-owner", "a file of mcpzip belongs to another user",
         why "It was created by another user, perhaps with `sudo mcpzip`, and cannot be replaced.",
         advice "Change the owner with `chown`.";
@@ -289,7 +289,7 @@ kinds! {
     DAEMON_SOCKET_OPEN: Warning "daemon-socket-open", "a daemon's socket is open to others",
         why "Only the mode of its directory keeps other users from it. mcpzip creates it with the mode 600.",
         advice "`chmod 600` for the socket.",
-        fix "Removes the permissions of other users.";
+        fix "Removes the permissions of other users. Follows no link.";
     DAEMON_ORPHAN: Note "daemon-orphaned-socket", "a daemon's socket is left over",
         why "A daemon was killed. The next session with this build replaces its own socket; those of other builds stay.",
         advice "Remove the file.",

@@ -3,9 +3,10 @@ import { may } from '../api';
 import { approvals, refreshApprovals, toolsVersion } from '../live';
 import type { Question } from '../generated/control';
 import { act } from '../parts/action';
-import { Difference } from '../parts/difference';
+import { Shown } from '../parts/difference';
 import { useRead } from '../parts/read';
 import { Failed } from '../parts/text';
+import { printable, printableLines } from '../printable';
 import { to } from '../route';
 import { counted, moment } from '../words';
 
@@ -31,8 +32,9 @@ function Calls() {
 }
 
 function Waiting({ question: one }: { question: Question }) {
-  const { id, server, tool, question, client, directory, person, rule, asked, profiles = [] } = one;
-  const whole = <pre class="box" tabIndex={0} aria-label="The question">{question}</pre>;
+  const { id, server, question, client, directory, person, rule, asked, profiles = [] } = one;
+  const tool = printable(one.tool);
+  const whole = <pre class="box" tabIndex={0} aria-label="The question">{printableLines(question)}</pre>;
   const decide = (action: 'allow' | 'deny', word: string) => act({
     title: `${word} this call?`, word, isDangerous: action === 'deny', body: <>{whole}<p class="faint">{action === 'allow' ? 'It is made once, with exactly these arguments.' : 'The agent learns that you refused.'}</p></>,
     action, args: { id }, onDone: refreshApprovals,
@@ -47,7 +49,7 @@ function Waiting({ question: one }: { question: Question }) {
       </div>
       {whole}
       <p class="faint">
-        {[client && `asked by ${client}`, person && `for ${person}`, directory && `in ${directory}`, rule && `by the rule ${rule}`, profiles.length && `under ${profiles.join(', ')}`, `at ${moment(asked * 1000)}`, `id ${id}`].filter(Boolean).join(', ')}
+        {printable([client && `asked by ${client}`, person && `for ${person}`, directory && `in ${directory}`, rule && `by the rule ${rule}`, profiles.length && `under ${profiles.join(', ')}`, `at ${moment(asked * 1000)}`, `id ${id}`].filter(Boolean).join(', '))}
       </p>
     </li>
   );
@@ -59,8 +61,14 @@ interface Differing {
   entry?: string;
   change: string;
   from?: string | null;
-  before?: string | null;
-  after?: string | null;
+  /** All lines of the difference, as `mcpzip approve` shows them. */
+  lines?: string[];
+  /** What the tool of a folder stands for. */
+  files?: string[];
+  /** What the scanner has found. */
+  findings?: { kind: string; text: string }[];
+  /** Why it cannot be decided on. */
+  reason?: string;
   digest?: string;
   rejected?: boolean;
   approve_digest?: string;
@@ -81,20 +89,36 @@ function Differences() {
   );
 }
 
+/** Everything that a decision is about. */
+function Whole({ one, label }: { one: Differing; label: string }) {
+  const { lines = [], files = [], findings = [], reason } = one;
+  return (
+    <>
+      {reason && <p class="bad pre">{printable(reason)}</p>}
+      {lines.length > 0 && <Shown lines={lines} label={`${label} ${nameOf(one)}`} />}
+      {files.length > 0 && <pre class="box" tabIndex={0} role="region" aria-label={`What ${nameOf(one)} runs or reads`}>{files.join('\n')}</pre>}
+      {findings.map(({ kind, text }, at) => <p key={at} class="warn pre">The scanner found {kind}: “{printable(text)}”</p>)}
+    </>
+  );
+}
+
+/** What differs, in words. */
+const nameOf = ({ tool, entry, change }: Differing): string => printable(tool ?? entry ?? change.replaceAll('_', ' '));
+
 function OfServer({ server, all, again, isBusy }: { server: string; all: Differing[]; again: () => void; isBusy: boolean }) {
   // An agent has added it, and nothing of it is known before it is started.
   const isAdded = all.some(({ change, tool, entry }) => change === 'added' && !tool && !entry);
   const digest = all.find((one) => one.approve_digest)?.approve_digest;
   const decide = (action: 'approve' | 'reject', tools?: string[]) => {
     const word = action === 'approve' ? 'Approve' : 'Reject';
-    const shown = tools ? all.filter(({ tool, entry }) => tools.includes(tool ?? entry ?? '')) : [];
-    const what = isAdded ? `the start of ${server}` : tools ? `${tools.join(', ')} of ${server}` : counted(all.length, `difference of ${server}`, `differences of ${server}`);
+    const shown = tools ? all.filter(({ tool, entry }) => tools.includes(tool ?? entry ?? '')) : isAdded ? all : [];
+    const what = isAdded ? `the start of ${server}` : tools ? `${printable(tools.join(', '))} of ${server}` : counted(all.length, `difference of ${server}`, `differences of ${server}`);
     act({
       title: `${word} ${what}?`, word, isDangerous: action === 'reject',
       body: (
         <>
           <p>{isAdded ? 'It is started, and its tools are listed.' : action === 'approve' ? 'Agents see this from now on. Read the texts before: they are written by the server, for agents.' : 'Agents do not see this.'}</p>
-          {shown.map((one) => <Difference key={one.change} before={one.before ?? null} after={one.after ?? null} label={`What is decided on of ${one.tool ?? one.entry}`} />)}
+          {shown.map((one) => <Whole key={`${one.tool}/${one.entry}/${one.change}`} one={one} label="What is decided on of" />)}
         </>
       ),
       action, args: { server, ...(tools ? { tools } : {}), ...(digest ? { digest } : {}) },
@@ -114,13 +138,13 @@ function OfServer({ server, all, again, isBusy }: { server: string; all: Differi
       {isAdded && <p class="warn">An agent has added this server. It is not started before you approve it.</p>}
       {all.map((one) => {
         const name = one.tool ?? one.entry;
-        const title = name ?? one.change.replaceAll('_', ' ');
+        const title = nameOf(one);
         return (
           <article key={`${one.tool}/${one.entry}/${one.change}`} aria-label={title}>
-            <div class="title"><h4><code>{title}</code> <span class={`tag ${one.change === 'removed' ? '' : 'warn'}`}>{one.change.replaceAll('_', ' ')}</span>{one.from && <span class="faint"> it was probably called {one.from}</span>}{one.rejected && <span class="tag bad">rejected before</span>}</h4>
-              {name && digest && <span class="buttons"><button type="button" class="small" disabled={isBusy} onClick={() => decide('approve', [name])} aria-label={`Approve ${name} of ${server}`}>Approve…</button><button type="button" class="small" disabled={isBusy} onClick={() => decide('reject', [name])} aria-label={`Reject ${name} of ${server}`}>Reject…</button></span>}
+            <div class="title"><h4><code>{title}</code> <span class={`tag ${one.change === 'removed' ? '' : 'warn'}`}>{one.change.replaceAll('_', ' ')}</span>{one.from && <span class="faint"> it was probably called {printable(one.from)}</span>}{one.rejected && <span class="tag bad">rejected before</span>}</h4>
+              {name && digest && <span class="buttons"><button type="button" class="small" disabled={isBusy} onClick={() => decide('approve', [name])} aria-label={`Approve ${title} of ${server}`}>Approve…</button><button type="button" class="small" disabled={isBusy} onClick={() => decide('reject', [name])} aria-label={`Reject ${title} of ${server}`}>Reject…</button></span>}
             </div>
-            <Difference before={one.before ?? null} after={one.after ?? null} label={`Difference of ${title}`} />
+            <Whole one={one} label="Difference of" />
           </article>
         );
       })}

@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { failureOf, follow, isGateway, preview, wordsOf, type Arguments, type Ran } from '../api';
 import { readConfiguration } from '../live';
+import { printableLines } from '../printable';
 import { CommandLine } from './command';
 import { Links } from './text';
 
@@ -90,10 +91,10 @@ function Content({ doing, close }: { doing: Doing; close: () => void }) {
       {!isGateway.value && <p class="line">{line ? <CommandLine command={line} /> : <span class="faint">…</span>}</p>}
       <div role="status">
         {isRunning && <p class="faint">Running…</p>}
-        {!ran && notes.length > 0 && <pre class="box" tabIndex={0} aria-label="Messages"><Links text={notes.join('\n')} /></pre>}
-        {failure !== undefined && <p class="bad">{failure}</p>}
+        {!ran && notes.length > 0 && <pre class="box" tabIndex={0} aria-label="Messages"><Links text={printableLines(notes.join('\n'))} /></pre>}
+        {failure !== undefined && <p class="bad">{printableLines(failure)}</p>}
         {ran && <p class={why === undefined ? 'good' : 'bad'}><strong>{why === undefined ? 'Done.' : `${ran.exit === null ? 'It was ended.' : `It failed with exit code ${ran.exit}.`}`}</strong></p>}
-        {why !== undefined && <p class="bad pre">{why}</p>}
+        {why !== undefined && <p class="bad pre">{printableLines(why)}</p>}
         {ran && (show?.(ran) ?? <Said ran={ran} />)}
       </div>
       <p class="buttons">
@@ -111,5 +112,5 @@ export function Said({ ran }: { ran: Ran }) {
   const json = ran.output === null || isFailure ? '' : JSON.stringify(ran.output, null, 2);
   const notes = ran.exit === 0 ? ran.error : '';
   const text = [ran.exit === 0 ? (ran.text ?? '') : '', notes, json === '{}' ? '' : json].map((part) => part.trim()).filter(Boolean).join('\n');
-  return text ? <pre class="box" tabIndex={0} aria-label="Output"><Links text={text} /></pre> : null;
+  return text ? <pre class="box" tabIndex={0} aria-label="Output"><Links text={printableLines(text)} /></pre> : null;
 }

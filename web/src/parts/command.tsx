@@ -2,11 +2,12 @@
 import { useEffect, useState } from 'preact/hooks';
 
 import { isGateway, preview, type Arguments } from '../api';
+import { printableLines } from '../printable';
 
 /** The command, where it is one of the person's machine. */
 export function CommandLine({ command }: { command: string }) {
   if (isGateway.value) return null;
-  return <span class="command"><code>{command}</code> <Copied text={command} /></span>;
+  return <span class="command"><code>{printableLines(command)}</code> <Copied text={command} /></span>;
 }
 
 /** A button that copies a text, and says so. */

@@ -30,6 +30,25 @@ function folded(text: string): string {
   return all.length <= 12 ? text : [...all.slice(0, 5), `  … ${all.length - 10} equal lines`, ...all.slice(-5)].join('\n');
 }
 
+/** All lines of a difference as the program makes them: nothing in them is hidden. Long equal stretches are folded. */
+export function Shown({ lines: all, label }: { lines: string[]; label: string }) {
+  const parts: { sign: string; lines: string[] }[] = [];
+  for (const line of all) {
+    const sign = line.slice(0, 1);
+    const last = parts.at(-1);
+    if (last?.sign === sign) last.lines.push(line);
+    else parts.push({ sign, lines: [line] });
+  }
+  return (
+    <pre class="box diff" tabIndex={0} role="region" aria-label={label}>
+      {parts.map(({ sign, lines: own }, at) => {
+        const text = own.join('\n');
+        return sign === '+' ? <ins key={at}>{text}{'\n'}</ins> : sign === '-' ? <del key={at}>{text}{'\n'}</del> : <span key={at}>{folded(text)}{'\n'}</span>;
+      })}
+    </pre>
+  );
+}
+
 /** A difference in the form of `diff`, as commands print it. */
 export function Patch({ lines: all, label }: { lines: string[]; label: string }) {
   return (

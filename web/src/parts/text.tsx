@@ -1,6 +1,8 @@
 // Texts of servers and commands: always text, even if they contain markup.
 import type { ComponentChildren } from 'preact';
 
+import { printableLines } from '../printable';
+
 /** A text whose web addresses are links, as that of a login. */
 export function Links({ text }: { text: string }) {
   const parts = text.split(/(https?:\/\/[^\s"'<>`]+)/g);
@@ -44,7 +46,7 @@ export function Fact({ name, children }: { name: string; children: ComponentChil
 }
 
 export function Failed({ text, again }: { text: string | undefined; again?: () => void }) {
-  return text === undefined ? null : <p class="bad pre" role="alert"><Prose text={text} /> {again && <button type="button" class="small" onClick={again}>Try again</button>}</p>;
+  return text === undefined ? null : <p class="bad pre" role="alert"><Prose text={printableLines(text)} /> {again && <button type="button" class="small" onClick={again}>Try again</button>}</p>;
 }
 
 /** Tabs that are addresses. */

@@ -1,0 +1,1 @@
+import{U as e,ct as t,i as n,j as r,l as i}from"./first-Clf-yrej.js";i();var a=document.getElementById(`app`);if(!a)throw Error(`the page has no #app`);a.replaceChildren(),t(r(n,{}),a),e();

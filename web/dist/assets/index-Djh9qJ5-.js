@@ -1,1 +1,0 @@
-import{V as e,i as t,j as n,l as r,ot as i}from"./first-COLB4-Em.js";r();var a=document.getElementById(`app`);if(!a)throw Error(`the page has no #app`);a.replaceChildren(),i(n(t,{}),a),e();
