@@ -87,7 +87,7 @@ const SECRET_PARTS: [&str; 12] = [
 ];
 
 /// Replaces known secrets in text.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, PartialEq, Eq)]
 pub(crate) struct Masker {
     values: Arc<[Secret<String>]>,
 }

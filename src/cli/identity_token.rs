@@ -261,8 +261,9 @@ async fn forget(
 ) -> Result<(), Exit> {
     let directory = paths.state_dir.join(oauth::DIRECTORY).join(oauth::PEOPLE);
     let forgotten = match environment.store() {
-        Some(store) => oauth::forget_shared(store.as_ref(), accounts).await,
-        None => oauth::forget(&directory, accounts).await,
+        _ if accounts.is_empty() => return Ok(()),
+        Some(store) => oauth::forget_shared(store.as_ref(), oauth::of_people(accounts)).await,
+        None => oauth::forget(&directory, oauth::of_people(accounts)).await,
     };
     let failed = |error| {
         Exit::failed(format!(

@@ -1,6 +1,7 @@
 //! `mcpzip login` and `mcpzip logout`: logging in to remote servers and out again.
 
 use std::io::{BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tokio::sync::mpsc;
@@ -15,11 +16,12 @@ use crate::config::{Config, Environment, Paths, SessionEnv, Transport};
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::telemetry;
+use crate::text::chain;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
-    Account, DIRECTORY, Flow, IssuerChange, LoginError, LoginRequest, LoginStatus, LoginStorage,
-    RedirectAnswer, SharedLogins, Vault,
+    Account, DIRECTORY, Flow, IssuerChange, LoggedOut, LoginError, LoginRequest, LoginStatus,
+    LoginStorage, RedirectAnswer, SharedLogins, Vault, at_server, forget, forget_shared,
 };
 
 #[derive(Debug, clap::Args)]
@@ -78,6 +80,8 @@ pub(super) struct Accounts {
     environment: Arc<upstream::UpstreamContext>,
     tasks: Tasks,
     recorder: Recorder,
+    /// The directory of the logins, without a store.
+    directory: PathBuf,
 }
 
 impl Accounts {
@@ -85,13 +89,14 @@ impl Accounts {
         let config = Config::load(paths, &variables)?;
         telemetry::hide(&config.masker);
         let tasks = Tasks::new();
+        let directory = paths.state_dir.join(DIRECTORY);
         let vault = match variables.store() {
             Some(store) => {
                 let place = LoginStorage::of_program(SharedLogins::new(store.clone()));
                 Vault::of_store(place, store.keys(), tasks.clone())
             }
             None => Vault::new(
-                LoginStorage::Directory(paths.state_dir.join(DIRECTORY)),
+                LoginStorage::Directory(directory.clone()),
                 config.credentials,
                 &variables,
                 tasks.clone(),
@@ -108,12 +113,38 @@ impl Accounts {
             config,
             environment: Arc::new(environment),
             tasks,
+            directory,
         })
     }
 
     /// The environment variables of this process.
     pub(super) fn variables(&self) -> &Environment {
         &self.environment.variables
+    }
+
+    /// Why the entry of a server in the configuration cannot be used.
+    fn unusable(&self, name: &str) -> Option<String> {
+        let is_read = |server: &ServerName| server.as_str() == name;
+        let is_there = self.config.names.contains(name);
+        match self.config.faults.iter().find(|fault| fault.name == name) {
+            Some(fault) => Some(fault.fault.to_string()),
+            // The faults of a disabled server are not kept.
+            None if is_there && !self.config.servers.keys().any(is_read) => {
+                Some("its entry cannot be used".to_owned())
+            }
+            None => None,
+        }
+    }
+
+    /// Deletes the logins at a server, also if its entry cannot be used. Returns whether there was one.
+    async fn forget(&self, name: &str) -> Result<bool, Exit> {
+        let forgotten = match self.variables().store() {
+            Some(store) => forget_shared(store.as_ref(), at_server(name)).await,
+            None => forget(&self.directory, at_server(name)).await,
+        };
+        let forgotten = forgotten
+            .map_err(|error| Exit::failed(format!("the login cannot be removed: {error}")))?;
+        Ok(forgotten > 0)
     }
 
     /// The account at one server.
@@ -319,33 +350,62 @@ pub(super) async fn log_out(
     accounts: &Accounts,
     output: &Output,
 ) -> Result<(), Exit> {
-    let account = accounts.of(&arguments.server)?;
-    let was_there = account.log_out().await.map_err(exit)?;
-    if let Some(provider) = account.identity_provider().filter(|_| was_there) {
+    let name = &arguments.server;
+    // Without the values that its entry lacks, a login can be deleted, but not revoked.
+    let fault = accounts.unusable(name);
+    let (ended, provider) = if fault.is_some() {
+        let was_there = accounts.forget(name).await?;
+        let unrevoked = Vec::new();
+        (
+            LoggedOut {
+                was_there,
+                unrevoked,
+            },
+            None,
+        )
+    } else {
+        let account = accounts.of(name)?;
+        let ended = account.log_out().await.map_err(exit)?;
+        (ended, account.identity_provider().map(str::to_owned))
+    };
+    let was_there = ended.was_there;
+    if let Some(provider) = provider.filter(|_| was_there) {
         output.note(&format!(
             "the login at {provider} is removed, too; other servers that use it go on until their tokens end"
         ));
     }
     if was_there {
         let detail = "logged out by a command";
-        let recorded = accounts.record(&arguments.server, Outcome::Ok, detail, output);
-        recorded.await;
+        accounts.record(name, Outcome::Ok, detail, output).await;
     }
+    let reasons = ended.unrevoked.iter().map(|error| chain(error));
+    let reasons: Vec<String> = reasons.chain(fault.clone().filter(|_| was_there)).collect();
     if output.is_json() {
-        output.json(&serde_json::json!({ "server": arguments.server, "logged_out": was_there }));
+        let revoked = was_there && reasons.is_empty();
+        output.json(&serde_json::json!({ "server": name, "logged_out": was_there, "revoked": revoked, "not_revoked": reasons }));
     } else if was_there {
-        output.line(format!(
-            "{} logged out of {}",
-            good("✓"),
-            strong(&arguments.server)
-        ));
+        output.line(format!("{} logged out of {}", good("✓"), strong(name)));
     } else {
-        output.line(format!(
-            "there was no login at {}",
-            strong(&arguments.server)
-        ));
+        output.line(format!("there was no login at {}", strong(name)));
     }
-    Ok(())
+    if reasons.is_empty() {
+        return Ok(());
+    }
+    let told = format!(
+        "tokens of `{name}` stay valid until they end, because they were not revoked: {}. Your account there may have a page that ends the access of mcpzip",
+        reasons.join("; ")
+    );
+    let mut unrevoked = ended.unrevoked.iter();
+    let is_offered = |error: &LoginError| !matches!(error, LoginError::NoRevocation { .. });
+    if fault.is_none() && !unrevoked.clone().any(is_offered) {
+        output.note(&told);
+        return Ok(());
+    }
+    let is_away = unrevoked.any(|error| matches!(error, LoginError::Fetch { .. }));
+    Err(match is_away {
+        true => Exit::unavailable(told),
+        false => Exit::failed(told),
+    })
 }
 
 async fn one(

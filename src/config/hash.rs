@@ -218,6 +218,7 @@ mod tests {
             certificates: None,
             oauth,
             identity: crate::config::UpstreamIdentity::Shared,
+            masker: crate::secret::Masker::default(),
         };
         ConfigHash::of(&if sse {
             Transport::Sse(remote)

@@ -22,7 +22,7 @@ use super::{
     Certificates, CommandLine, ConfigHash, Folder, Holds, KnownPackage, OwnExposure, OwnIdleBounds,
     Placement, Proxy, Remote, Sandbox, Server, Stdio, Transport, Trust, expand,
 };
-use crate::secret::{Secret, is_secret_name};
+use crate::secret::{Masker, Secret, is_secret_name};
 
 /// The context in which entries are read, and the secrets found on the way.
 pub(super) struct Resolver<'a> {
@@ -213,6 +213,7 @@ impl<'a> Resolver<'a> {
         offset: usize,
         mut target: Target,
     ) -> Result<Transport, At<EntryError>> {
+        let known = self.secrets.len();
         let unused = |keys: &[(&str, bool)], target| {
             for (key, _) in keys.iter().filter(|(_, is_there)| *is_there) {
                 let key = format!("mcpServers.{name}.{key}");
@@ -329,6 +330,7 @@ impl<'a> Resolver<'a> {
                     .map(|words| self.headers_command(words))
                     .transpose()?;
                 remote.identity = self.identity(identity, &remote)?;
+                remote.masker = Masker::new(self.secrets[known..].iter().cloned());
                 Ok(match kind {
                     Some((Kind::Sse, _)) => Transport::Sse(remote),
                     _ => Transport::Http(remote),
@@ -497,11 +499,7 @@ impl<'a> Resolver<'a> {
         oauth: OAuthEntry,
     ) -> Result<Remote, At<EntryError>> {
         let offset = url.offset;
-        let url = self.plain("url", url)?.trim().to_owned();
-        if !is_url(&url, &["http", "https"]) {
-            return Err(At::new(offset, EntryError::Url));
-        }
-        self.secrets.extend(secret_parameters(&url));
+        let url = self.url("url", url)?;
         let headers = self.values("headers", headers, header_problem)?;
         let proxy = match proxy {
             Some(written) => self.proxy(&written)?,
@@ -521,7 +519,26 @@ impl<'a> Resolver<'a> {
             openapi: None,
             oauth,
             identity: UpstreamIdentity::Shared,
+            masker: Masker::default(),
         })
+    }
+
+    /// A URL of a server. The variables in its user, its password and its query are secrets.
+    fn url(&mut self, key: &str, written: &At<String>) -> Result<String, At<EntryError>> {
+        let text = written.value.as_str();
+        let (place, query) = text.split_once('?').unwrap_or((text, ""));
+        let authority = place.split('/').nth(2).unwrap_or_default();
+        let user = authority.rsplit_once('@').map_or("", |(user, _)| user);
+        let mut hidden = expand::variables_in(user);
+        hidden.extend(expand::variables_in(query));
+        let is_hidden = |name: &str| !is_inherited(name) && hidden.iter().any(|one| one == name);
+        let url = self.fill_in(key, written, |name| is_secret_name(name) || is_hidden(name))?;
+        let url = url.trim().to_owned();
+        if !is_url(&url, &["http", "https"]) {
+            return Err(At::new(written.offset, EntryError::Url));
+        }
+        self.secrets.extend(secret_parameters(&url));
+        Ok(url)
     }
 
     /// The URL of the interface that a description describes, and the description.
@@ -531,12 +548,7 @@ impl<'a> Resolver<'a> {
         let description = if entry.is_graphql {
             DescriptionLocation::Introspection
         } else if is_at_url {
-            let url = self.plain("openapi", &entry.description)?.trim().to_owned();
-            if !is_url(&url, &["http", "https"]) {
-                return Err(At::new(offset, EntryError::Url));
-            }
-            self.secrets.extend(secret_parameters(&url));
-            DescriptionLocation::Url(url)
+            DescriptionLocation::Url(self.url("openapi", &entry.description)?)
         } else {
             let path = self.path("openapi", &entry.description)?;
             DescriptionLocation::File(tidy(&self.directory.join(path)))

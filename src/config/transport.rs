@@ -10,7 +10,7 @@ use super::oauth::{HeadersCommand, OAuth};
 use super::openapi::OpenApi;
 use super::sandbox::Sandbox;
 use super::upstream_identity::UpstreamIdentity;
-use crate::secret::Secret;
+use crate::secret::{Masker, Secret};
 
 /// The transport of a server. Arguments and URLs print unmasked: mask them with
 /// [`Config::masker`](super::Config::masker).
@@ -64,6 +64,8 @@ pub(crate) struct Remote {
     pub oauth: OAuth,
     /// In whose name requests are sent.
     pub identity: UpstreamIdentity,
+    /// Hides the secrets of its entry in what it answers.
+    pub masker: Masker,
 }
 
 /// The proxy for a remote server; a server on this machine is always reached directly.

@@ -15,6 +15,7 @@ use super::transport::http::headers::origin;
 use super::transport::http::{HttpError, HttpPeer};
 use super::{CallError, ConnectError, UpstreamContext};
 use crate::config::{OAuth, Remote};
+use crate::secret::Masker;
 use crate::tool::ServerName;
 
 /// The maximum number of redirects of one request.
@@ -71,6 +72,8 @@ impl Interface {
             let elsewhere = Remote {
                 url: origin.clone(),
                 oauth: OAuth::default(),
+                // Ours hides the secrets in each answer.
+                masker: Masker::default(),
                 ..remote.clone()
             };
             Ok(HttpPeer::of(server, &elsewhere, context)?
@@ -100,12 +103,12 @@ impl Interface {
         })
     }
 
-    /// The configured URL.
+    /// The configured URL, without user and password.
     pub(crate) fn url(&self) -> &Url {
         &self.own.url
     }
 
-    /// `text`, written by the interface, without the tokens and headers that it may have been sent.
+    /// `text`, written by the interface, without the secrets of the entry and the tokens that it may have been sent.
     pub(crate) fn masked(&self, text: &str) -> String {
         let all = std::iter::once(&self.own).chain(&self.others);
         all.fold(text.to_owned(), |text, peer| peer.masked(&text))
@@ -119,8 +122,7 @@ impl Interface {
     fn peer(&self, url: &Url) -> Option<&HttpPeer> {
         let is_plain = url.username().is_empty() && url.password().is_none();
         let mut all = std::iter::once(&self.own).chain(&self.others);
-        all.find(|peer| peer.url.origin() == url.origin())
-            .filter(|peer| is_plain || url == &peer.url)
+        all.find(|peer| is_plain && peer.url.origin() == url.origin())
     }
 
     /// Sends a request and reads the whole answer, of at most `limit` bytes. A request that cannot have acted is repeated

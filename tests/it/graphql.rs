@@ -193,6 +193,25 @@ fn an_interface_without_introspection_says_why() {
 }
 
 #[test]
+fn the_secrets_of_its_url_are_in_no_answer() {
+    let web = HttpServer::start(|request, reply| {
+        let is_call = !request.text.contains("__schema");
+        match is_call {
+            true => reply.json(&json!({ "data": { "path": request.path } }).to_string()),
+            false => shop(request, reply),
+        }
+    });
+    let entry = json!({ "graphql": web.url("/graphql?api_key=${KEY}") });
+    let setup = Setup::new()
+        .entry("shop", &entry.to_string())
+        .variable("KEY", "the-secret-key");
+    let mut client = setup.connect();
+    let text = client.execute("shop__version").text();
+    assert_eq!(text, r#"{"path":"/graphql?api_key=***"}"#);
+    client.finish();
+}
+
+#[test]
 fn an_interface_is_added_with_a_header_from_a_variable() {
     let web = HttpServer::start(shop);
     let setup = Setup::new().variable("SHOP_KEY", "a-secret");

@@ -718,6 +718,129 @@ fn the_browser_is_a_command() {
     assert!(!page.exists());
 }
 
+/// The stored logins, and the place of the one at a server.
+fn records(setup: &Setup) -> Vec<(std::path::PathBuf, String)> {
+    let files = std::fs::read_dir(setup.home().path("state/logins")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    paths
+        .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_configured_secret_is_in_no_record_of_a_login() {
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known: Some(("me", "hand-made-secret")),
+        ..Manner::default()
+    });
+    for grant in ["authorization_code", "client_credentials"] {
+        let oauth = json!({ "grant": grant, "client_id": "me", "client_secret": "${SECRET}" });
+        let setup = authority
+            .setup(json!({ "oauth": oauth }))
+            .variable("SECRET", "hand-made-secret");
+        match grant {
+            "client_credentials" => drop(setup.run(&["login", "web"]).code(0)),
+            _ => drop(log_in(&setup)),
+        }
+        let (path, text) = records(&setup).pop().unwrap();
+        assert!(!text.contains("hand-made-secret"), "{grant}: {text}");
+        // Older versions wrote it down. What is there is not used, and goes with the next change.
+        let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let logins = record["logins"].as_object_mut().unwrap();
+        logins
+            .values_mut()
+            .for_each(|login| login["client"]["secret"] = "an-old-secret".into());
+        std::fs::write(path, record.to_string()).unwrap();
+        authority.revoke(false);
+        assert_eq!(setup.connect().execute("web__t").text(), "fine", "{grant}");
+        let (_, text) = records(&setup).pop().unwrap();
+        assert!(!text.contains("-secret\""), "{grant}: {text}");
+        let ended = setup.run(&["logout", "web"]).code(0).json();
+        assert_eq!(ended["revoked"], true, "{grant}: {ended}");
+    }
+}
+
+#[test]
+fn a_logout_needs_no_variable_of_the_entry() {
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known: Some(("me", "hand-made-secret")),
+        ..Manner::default()
+    });
+    let oauth = json!({ "client_id": "me", "client_secret": "${SECRET}" });
+    let without = authority.setup(json!({ "oauth": oauth }));
+    let setup = without.clone().variable("SECRET", "hand-made-secret");
+    log_in(&setup);
+    assert_eq!(records(&setup).len(), 1);
+    let ended = without.run(&["logout", "web"]).code(1);
+    let json = ended.json();
+    assert_eq!(
+        (&json["logged_out"], &json["revoked"]),
+        (&json!(true), &json!(false)),
+        "{ended}"
+    );
+    assert!(
+        ended
+            .stderr
+            .contains("were not revoked: `oauth.client_secret` needs the variable `SECRET`"),
+        "{ended}"
+    );
+    assert_eq!(records(&setup).len(), 0);
+    assert_eq!(
+        without.run(&["logout", "web"]).code(0).json()["logged_out"],
+        false
+    );
+}
+
+#[test]
+fn a_logout_says_which_tokens_stay_valid() {
+    for (endpoint, code, words) in [
+        (
+            json!("http://127.0.0.1:9/revoke"),
+            4,
+            "`http://127.0.0.1:9/revoke`",
+        ),
+        (json!(null), 0, "revokes no tokens of this login"),
+    ] {
+        let authority = Authority::start(Manner {
+            metadata: json!({ "revocation_endpoint": endpoint }),
+            ..Manner::default()
+        });
+        let setup = authority.setup(json!({}));
+        log_in(&setup);
+        let ended = setup.run(&["logout", "web"]).code(code);
+        let json = ended.json();
+        assert_eq!(
+            (&json["logged_out"], &json["revoked"]),
+            (&json!(true), &json!(false)),
+            "{ended}"
+        );
+        assert!(
+            ended.stderr.contains("stay valid until they end") && ended.stderr.contains(words),
+            "{ended}"
+        );
+        assert_eq!(records(&setup).len(), 0);
+    }
+}
+
+#[test]
+fn a_new_token_that_the_server_refuses_is_told_as_such() {
+    let authority = Authority::start(Manner {
+        life: Duration::ZERO,
+        ..Manner::default()
+    });
+    let setup = authority.setup(json!({}));
+    log_in(&setup);
+    let text = setup.connect().execute("web__t").tool_error();
+    assert!(
+        text.contains("refused the token of its login (HTTP 401)")
+            && text.contains("`mcpzip login web` logs in with another one"),
+        "{text}"
+    );
+}
+
 #[test]
 fn a_logout_ends_the_login_here_and_there() {
     let authority = Authority::start(Manner::default());

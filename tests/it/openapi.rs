@@ -830,6 +830,103 @@ fn credentials_go_to_other_origins_only_if_the_entry_names_them() {
 }
 
 #[test]
+fn the_secrets_of_its_urls_are_in_no_answer() {
+    let other = elsewhere();
+    let description = json!({ "openapi": "3.0.0", "paths": {
+        "/a": { "get": { "operationId": "own" } },
+        "/bad": { "get": { "operationId": "bad" } },
+        "/b": { "servers": [{ "url": other.url("") }], "get": { "operationId": "of_other" } },
+        "/away": { "get": { "operationId": "away" } },
+    } });
+    let away = other.url("/caught");
+    let web = HttpServer::start(move |request, reply| {
+        if request.path.starts_with("/openapi.json") {
+            return reply.json(&description.to_string());
+        }
+        let given = request.header("authorization");
+        let echo = json!({ "given": given, "path": request.path }).to_string();
+        let query = request.path.split_once('?').map_or("", |(_, query)| query);
+        let next = format!(
+            "content-type: application/json\r\nlink: </next?page=2&{query}>; rel=\"next\"\r\n"
+        );
+        match request.path.as_str() {
+            path if path.starts_with("/v1/bad") => reply.whole("500 Error", &next, &echo),
+            path if path.starts_with("/v1/away") => {
+                reply.whole("302 Found", &format!("location: {away}\r\n"), "");
+            }
+            _ => reply.whole("200 OK", &next, &echo),
+        }
+    });
+    let address = web.address();
+    for (openapi, base) in [
+        // A name of a parameter that says nothing, and a secret that a URL has in another form.
+        ("openapi.json?s=${OTHER}", "v1?api_key=${KEY}&p=${OTHER}"),
+        (
+            "openapi.json",
+            "v1?api_key=k3y%22+/of-all&token=0ther-secret",
+        ),
+    ] {
+        let entry = json!({
+            "openapi": format!("http://{address}/{openapi}"),
+            "base_url": format!("http://me:${{PASSWORD}}@{address}/{base}"),
+            "origins": [other.url("").trim_end_matches('/')],
+        });
+        let setup = Setup::new()
+            .entry("zoo", &entry.to_string())
+            .variable("KEY", "k3y\"+/of-all")
+            .variable("OTHER", "0ther-secret")
+            .variable("PASSWORD", "pass:w%40rd");
+        let mut client = setup.connect();
+        for tool in ["own", "bad"] {
+            let text = client.execute(&format!("zoo__{tool}")).as_str().to_owned();
+            assert!(text.contains("/v1/"), "it answers: {text}");
+            for secret in ["k3y", "of-all", "0ther", "pass", "bWU6cGFzczp3QHJk"] {
+                assert!(!text.contains(secret), "{secret} is in {text}");
+            }
+        }
+        // It was sent where it belongs, and nowhere else.
+        let sent = web.requests().pop().unwrap();
+        assert_eq!(sent.header("authorization"), "Basic bWU6cGFzczp3QHJk");
+        assert!(
+            sent.path.contains("api_key=k3y%22+/of-all"),
+            "{}",
+            sent.path
+        );
+        for tool in ["of_other", "away"] {
+            client.execute(&format!("zoo__{tool}"));
+        }
+        for request in other.requests() {
+            assert_eq!(request.header("authorization"), "", "{request:?}");
+        }
+        assert!(!other.requests().is_empty());
+        client.finish();
+    }
+}
+
+#[test]
+fn a_description_behind_a_password_is_fetched() {
+    let description =
+        json!({ "openapi": "3.0.0", "paths": { "/a": { "get": { "operationId": "own" } } } });
+    let web = HttpServer::start(
+        move |request, reply| match request.header("authorization") {
+            "Basic bWU6cGFzc3dvcmQ=" if request.path == "/openapi.json" => {
+                reply.json(&description.to_string());
+            }
+            "Basic bWU6cGFzc3dvcmQ=" => reply.json(r#"{"it":"works"}"#),
+            _ => reply.whole("401 Unauthorized", "", ""),
+        },
+    );
+    let address = web.address();
+    let entry = json!({ "openapi": format!("http://me:password@{address}/openapi.json") });
+    let mut client = Setup::new().entry("zoo", &entry.to_string()).connect();
+    assert_eq!(
+        echoed(&mut client, "own", json!({})),
+        json!({ "it": "works" })
+    );
+    client.finish();
+}
+
+#[test]
 fn a_description_on_another_server_gets_no_credentials() {
     let web = HttpServer::start(pets);
     let others = HttpServer::start(pets);

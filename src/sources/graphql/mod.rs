@@ -19,9 +19,8 @@ use reqwest::header::{ACCEPT, CONTENT_TYPE};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::openapi::{Api, Document, Given, LARGEST, introduction, masker, refusal, texts};
+use super::openapi::{Api, Document, Given, LARGEST, introduction, refusal, texts};
 use crate::config::{OpenApi, Remote};
-use crate::secret::Masker;
 use crate::tool::ServerName;
 use crate::upstream::{
     ConnectError, Interface, InterfaceAnswer, InterfaceRequest, Introduction, Source, SourceError,
@@ -34,7 +33,6 @@ use schema::{INTROSPECTION, Operation, Schema};
 pub(super) struct GraphQlSource {
     interface: Interface,
     openapi: Arc<OpenApi>,
-    masker: Masker,
     context: Arc<UpstreamContext>,
     known: Mutex<Option<Arc<Known>>>,
 }
@@ -60,7 +58,6 @@ impl GraphQlSource {
         Ok(Arc::new(Self {
             interface: Interface::of(server, remote, &openapi.origins, context)?,
             openapi: Arc::new(openapi.clone()),
-            masker: masker(remote),
             context: context.clone(),
             known: Mutex::default(),
         }))
@@ -108,7 +105,7 @@ impl GraphQlSource {
             .map_err(|_| SourceError::Arguments("the arguments must be an object".to_owned()))?;
         let body = operation.body(arguments).map_err(SourceError::Arguments)?;
         let answer = self.send(&body).await?;
-        Ok(self.interface.masked(&self.masker.mask(&result(&answer))))
+        Ok(self.interface.masked(&result(&answer)))
     }
 }
 

@@ -72,11 +72,11 @@ impl Description {
             DescriptionLocation::Url(url) => url,
             DescriptionLocation::Introspection => &remote.url,
         };
-        let url = Url::parse(written).map_err(|error| ConnectError::Configuration {
+        let mut url = Url::parse(written).map_err(|error| ConnectError::Configuration {
             server: server.to_string(),
             reason: format!("the URL of its description cannot be used ({error})"),
         })?;
-        let interface = if described.permits(&url) {
+        let interface = if *written == remote.url || described.permits(&url) {
             described.clone()
         } else {
             let bare = Remote {
@@ -88,6 +88,8 @@ impl Description {
             };
             Arc::new(Interface::without_login(server, &bare, context)?)
         };
+        // The interface sends them in a header.
+        let (_, _) = (url.set_username(""), url.set_password(None));
         let kept = Arc::new(kept);
         Ok(Self::Url {
             url,

@@ -29,7 +29,6 @@ use tokio::sync::Mutex;
 
 use super::watch::watch;
 use crate::config::{OpenApi, Remote};
-use crate::secret::{Masker, Secret};
 use crate::tool::ServerName;
 use crate::upstream::{
     ConnectError, Interface, Introduction, Source, SourceError, UpstreamContext,
@@ -60,8 +59,6 @@ pub(super) struct OpenApiSource {
     interface: Arc<Interface>,
     description: Description,
     given: Arc<Given>,
-    /// Hides the configured credentials in answers that repeat them.
-    masker: Masker,
     context: Arc<UpstreamContext>,
     descriptions: Descriptions,
     /// The server's key in `descriptions`.
@@ -114,7 +111,6 @@ impl OpenApiSource {
             interface,
             description,
             given: Arc::new(given),
-            masker: masker(remote),
             context: context.clone(),
             descriptions: descriptions.clone(),
             key,
@@ -214,7 +210,7 @@ impl OpenApiSource {
             .await
             .map_err(SourceError::Call)?;
         let result = answer::result(&answer, &url, &api.logins);
-        Ok(self.interface.masked(&self.masker.mask(&result)))
+        Ok(self.interface.masked(&result))
     }
 }
 
@@ -260,16 +256,4 @@ impl Source for OpenApiSource {
 /// The introduction of an interface.
 pub(super) fn introduction() -> Introduction {
     Introduction::of_source(r#"{"tools":{"listChanged":true}}"#)
-}
-
-/// The values of headers, and the tokens in them.
-pub(super) fn masker(remote: &Remote) -> Masker {
-    let values = remote.headers.values().flat_map(|value| {
-        let token = value.expose().split_whitespace().last();
-        [
-            Some(value.clone()),
-            token.map(|token| Secret::new(token.to_owned())),
-        ]
-    });
-    Masker::new(values.flatten())
 }

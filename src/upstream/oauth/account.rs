@@ -71,6 +71,25 @@ pub(crate) struct LoginStatus {
     pub identity_provider: Option<String>,
 }
 
+/// The end of a login.
+#[derive(Debug, Default)]
+pub(crate) struct LoggedOut {
+    /// Whether there was a login.
+    pub was_there: bool,
+    /// Why tokens were not revoked, so that they are valid until they end.
+    pub unrevoked: Vec<LoginError>,
+}
+
+impl LoggedOut {
+    /// Records how a revocation ended.
+    pub(super) fn note(&mut self, server: &ServerName, revoked: Result<(), LoginError>) {
+        if let Err(error) = revoked {
+            tracing::warn!(%server, %error, "tokens were not revoked, and stay valid until they end");
+            self.unrevoked.push(error);
+        }
+    }
+}
+
 impl Account {
     /// The account at `server`. `None` for a server that needs none (a local one, or one with `Authorization` in its
     /// configured headers), or if nothing is kept on disk.
@@ -105,7 +124,9 @@ impl Account {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
-        let store = Store::new(vault, server, url.as_str(), account.as_deref());
+        let (id, secret) = (&remote.oauth.client_id, &remote.oauth.client_secret);
+        let store = Store::new(vault, server, url.as_str(), account.as_deref())
+            .of_client(id.as_ref(), secret.as_ref());
         let (server, remote, context) = (server.clone(), remote.clone(), context.clone());
         Ok(Some(Self {
             server,
@@ -237,44 +258,52 @@ impl Account {
     }
 
     /// Deletes the login and the client, and revokes the token if the authorization server supports it; with an identity
-    /// provider, the login there as well, because it would log in again. Returns whether there was a login.
+    /// provider, the login there as well, because it would log in again.
     ///
     /// # Errors
     /// When the file cannot be removed.
-    pub(crate) async fn log_out(&self) -> Result<bool, LoginError> {
+    pub(crate) async fn log_out(&self) -> Result<LoggedOut, LoginError> {
         let _lock = self.store.lock().await?;
-        let record = self.store.read().await.unwrap_or_else(|error| {
-            tracing::warn!(server = %self.server, %error, "the token cannot be revoked, and stays valid until it ends");
-            self.store.empty()
-        });
-        let mut was_there = self.store.remove().await?;
-        if let Some(identity) = self.identity_login()? {
-            was_there |= identity.log_out().await?;
-        }
+        let record = self.store.read().await;
+        let was_there = self.store.remove().await?;
+        let mut ended = match self.identity_login()? {
+            Some(identity) => identity.log_out().await?,
+            None => LoggedOut::default(),
+        };
+        ended.was_there |= was_there;
         let fetcher = self.fetcher().await;
-        for (issuer, login) in &record.logins {
-            if login.is_public {
-                fetcher.note_public();
+        match record {
+            Ok(record) => {
+                for (issuer, login) in &record.logins {
+                    if login.is_public {
+                        fetcher.note_public();
+                    }
+                    ended.note(&self.server, self.revoke(&fetcher, issuer, login).await);
+                }
             }
-            if let Err(error) = self.revoke(&fetcher, issuer, login).await {
-                tracing::warn!(server = %self.server, %error, "the token could not be revoked, and stays valid until it ends");
-            }
+            Err(error) => ended.note(&self.server, Err(error)),
         }
-        Ok(was_there)
+        Ok(ended)
     }
 
     /// Revokes a login at its authorization server (RFC 7009); revoking the refresh token also revokes its access
     /// tokens.
+    ///
+    /// # Errors
+    /// When a token that may be valid is not revoked.
     pub(super) async fn revoke(
         &self,
         fetcher: &MetadataFetcher<'_>,
         issuer: &str,
         login: &Login,
     ) -> Result<(), LoginError> {
-        let (Some(endpoint), Some(client), Some(token)) =
-            (&login.revocation_endpoint, &login.client, &login.token)
-        else {
+        let may_be_valid = |token: &&Token| token.refresh.is_some() || !token.is_over();
+        let Some(token) = login.token.as_ref().filter(may_be_valid) else {
             return Ok(());
+        };
+        let (Some(endpoint), Some(client)) = (&login.revocation_endpoint, &login.client) else {
+            let issuer = issuer.to_owned();
+            return Err(LoginError::NoRevocation { issuer });
         };
         let endpoint = parsed(endpoint)?;
         let (hint, token) = match &token.refresh {

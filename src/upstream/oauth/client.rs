@@ -129,7 +129,7 @@ impl Client {
             return Err(refusal(&authority.issuer, &answer, &[]));
         }
         let Ok(response) = serde_json::from_slice::<Registration>(&answer.body) else {
-            return Err(super::fetcher::wrong(
+            return Err(super::fetcher::unusable(
                 endpoint,
                 "sent a registration without a client id",
             ));

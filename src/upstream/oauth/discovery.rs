@@ -104,8 +104,11 @@ pub(super) async fn identity_provider(
     issuer: &str,
 ) -> Result<Authority, LoginError> {
     let found = authority_metadata(fetcher, issuer).await?;
-    let found = found
-        .ok_or_else(|| unusable(format!("the identity provider `{issuer}` has no metadata")))?;
+    let found = found.map_err(|answers| {
+        unusable(format!(
+            "the identity provider `{issuer}` has no metadata ({answers})"
+        ))
+    })?;
     Ok(Authority {
         is_public: fetcher.is_public(),
         ..authority(found, String::new(), Vec::new())
@@ -129,11 +132,12 @@ async fn find(
     let Some(issuer) = issuer else {
         return without_metadata(fetcher, own).await;
     };
-    let Some(found) = authority_metadata(fetcher, issuer).await? else {
-        return Err(unusable(format!(
-            "the authorization server `{issuer}` has no metadata"
-        )));
-    };
+    let found = authority_metadata(fetcher, issuer).await?;
+    let found = found.map_err(|answers| {
+        unusable(format!(
+            "the authorization server `{issuer}` has no metadata ({answers})"
+        ))
+    })?;
     let resource = metadata.resource;
     Ok(authority(found, resource, metadata.scopes_supported))
 }
@@ -166,7 +170,7 @@ async fn resource_metadata(
         .collect();
     locations.dedup();
     for location in locations {
-        let Some(document) = fetcher.document(&location).await? else {
+        let Ok(document) = fetcher.document(&location).await? else {
             continue;
         };
         let Ok(metadata) = serde_json::from_value::<ResourceMetadata>(document) else {
@@ -198,10 +202,11 @@ pub(super) fn covers(resource: &str, own: &Url) -> bool {
         && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// The metadata of an authorization server, or what it answers in place of them.
 async fn authority_metadata(
     fetcher: &MetadataFetcher<'_>,
     issuer: &str,
-) -> Result<Option<AuthorityMetadata>, LoginError> {
+) -> Result<Result<AuthorityMetadata, String>, LoginError> {
     let base = Url::parse(issuer).map_err(|_| {
         unusable(format!(
             "`{issuer}` is not the URL of an authorization server"
@@ -219,13 +224,19 @@ async fn authority_metadata(
         format!("{path}/.well-known/openid-configuration"),
     ];
     locations.dedup();
+    let mut answers = Vec::new();
     for location in locations {
         let location = located(&base, &location);
-        let Some(document) = fetcher.document(&location).await? else {
-            continue;
-        };
-        let Ok(metadata) = serde_json::from_value::<AuthorityMetadata>(document) else {
-            continue;
+        let document = fetcher.document(&location).await?;
+        let read = document.and_then(|document| {
+            serde_json::from_value::<AuthorityMetadata>(document).map_err(|error| error.to_string())
+        });
+        let metadata = match read {
+            Ok(metadata) => metadata,
+            Err(answer) => {
+                answers.push(format!("{}: {answer}", location.path()));
+                continue;
+            }
         };
         // RFC 8414, section 3.3: otherwise one server could pass as another. A trailing slash after an empty path
         // makes no difference.
@@ -236,9 +247,9 @@ async fn authority_metadata(
                 metadata.issuer
             )));
         }
-        return Ok(Some(metadata));
+        return Ok(Ok(metadata));
     }
-    Ok(None)
+    Ok(Err(answers.join(", ")))
 }
 
 /// The endpoints of a server of 2025-03-26, which is its own authorization server (2025-03-26, basic/authorization,
@@ -248,7 +259,7 @@ async fn without_metadata(
     own: &Url,
 ) -> Result<Authority, LoginError> {
     let (issuer, resource) = (own.origin().ascii_serialization(), resource_of(own));
-    if let Some(found) = authority_metadata(fetcher, &issuer).await? {
+    if let Ok(found) = authority_metadata(fetcher, &issuer).await? {
         return Ok(authority(found, resource, Vec::new()));
     }
     Ok(Authority {

@@ -75,6 +75,14 @@ pub(crate) enum LoginError {
         /// The reason, which continues a sentence after the URL.
         reason: String,
     },
+    /// An answer that cannot be used.
+    #[error("`{url}` {reason}")]
+    Answer {
+        /// Scheme, host, port and path.
+        url: String,
+        /// The reason, which continues a sentence after the URL.
+        reason: &'static str,
+    },
     /// The metadata of the server or its authorization server is unusable.
     #[error("the metadata of the login is unusable: {reason}")]
     Metadata {
@@ -181,6 +189,12 @@ pub(crate) enum LoginError {
         issuer: String,
         /// The fault of its token.
         reason: &'static str,
+    },
+    /// Tokens of a login cannot be revoked.
+    #[error("`{issuer}` revokes no tokens of this login")]
+    NoRevocation {
+        /// The authorization server, or the server that gave the token.
+        issuer: String,
     },
     /// There is no login to renew.
     #[error("there is no login that could be renewed")]

@@ -71,11 +71,11 @@ impl<'a> MetadataFetcher<'a> {
         self.is_public.store(true, Ordering::Relaxed);
     }
 
-    /// Gets a JSON document. `None` if there is none.
+    /// Gets a JSON document, or what the server answers in place of it.
     pub(super) async fn document(
         &self,
         url: &Url,
-    ) -> Result<Option<serde_json::Value>, LoginError> {
+    ) -> Result<Result<serde_json::Value, String>, LoginError> {
         let get = || self.send(Method::GET, url, None, Bytes::new(), None);
         let answer = match get().await {
             // A kept connection may have closed just then; a repetition is harmless.
@@ -88,11 +88,12 @@ impl<'a> MetadataFetcher<'a> {
                 format!("answered with HTTP {}", answer.status.as_u16()),
             ));
         }
-        Ok(if answer.status.is_success() {
-            serde_json::from_slice(&answer.body).ok()
-        } else {
-            None
-        })
+        let is_success = answer.status.is_success();
+        let document = serde_json::from_slice(&answer.body).ok();
+        Ok(document.filter(|_| is_success).ok_or_else(|| {
+            let words = if is_success { ", and no JSON" } else { "" };
+            format!("HTTP {}{words}", answer.status.as_u16())
+        }))
     }
 
     /// Posts a form; `authorization` authenticates the client.
@@ -218,7 +219,18 @@ pub(super) fn permitted(own: &Url, is_public_server: bool, url: &Url) -> Result<
 
 /// A URL for display: without a query.
 pub(super) fn shown(url: &Url) -> String {
-    format!("{}{}", url.origin().ascii_serialization(), url.path())
+    match url.origin() {
+        origin if origin.is_tuple() => format!("{}{}", origin.ascii_serialization(), url.path()),
+        _ => format!("{}:{}", url.scheme(), url.path()),
+    }
+}
+
+/// The error that an answer arrived, and cannot be used.
+pub(super) fn unusable(url: &Url, reason: &'static str) -> LoginError {
+    LoginError::Answer {
+        url: shown(url),
+        reason,
+    }
 }
 
 pub(super) fn wrong(url: &Url, reason: impl Into<String>) -> LoginError {
@@ -279,6 +291,7 @@ mod tests {
             certificates: None,
             oauth: OAuth::default(),
             identity: crate::config::UpstreamIdentity::Shared,
+            masker: crate::secret::Masker::default(),
         }
     }
 

@@ -1,20 +1,36 @@
-//! Removes the logins of people who have no token, invitation or grant any more. This needs neither a server's entry
-//! nor a key, because a record's name identifies its person.
+//! Removes the logins of people who have no token, invitation or grant any more, and those at a server whose entry cannot be
+//! used. This needs neither a server's entry nor a key, because a record's name identifies its person, its server and its URL.
 
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use super::lock::lock_file;
-use super::store::written_name;
+use super::store::is_record;
 use crate::files;
 use crate::store::Records;
 
-/// Removes the logins of these accounts, which are files of `directory`. Returns their number.
+/// Whether the record of a name is that of one of these accounts.
+pub(crate) fn of_people(accounts: &BTreeSet<String>) -> impl Fn(&str, &[u8]) -> bool {
+    move |name, written| {
+        let mut accounts = accounts.iter();
+        accounts.any(|account| is_record((name, written), Some(account.as_str()), None))
+    }
+}
+
+/// Whether the record of a name is that of everyone at this server.
+pub(crate) fn at_server(server: &str) -> impl Fn(&str, &[u8]) -> bool {
+    move |name, written| is_record((name, written), None, Some(server))
+}
+
+/// Removes the wanted logins, which are files of `directory`. Returns their number.
 ///
 /// # Errors
 /// When one of them cannot be read or removed.
-pub(crate) async fn forget(directory: &Path, accounts: &BTreeSet<String>) -> io::Result<usize> {
+pub(crate) async fn forget(
+    directory: &Path,
+    is_wanted: impl Fn(&str, &[u8]) -> bool,
+) -> io::Result<usize> {
     let listing = match std::fs::read_dir(directory) {
         Ok(listing) => listing,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
@@ -31,12 +47,8 @@ pub(crate) async fn forget(directory: &Path, accounts: &BTreeSet<String>) -> io:
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(error),
         };
-        let name = path.file_stem();
-        let is_of = |account: &String| {
-            let own = written_name(&bytes, account);
-            own.is_some_and(|own| name.is_some_and(|name| name == own.as_str()))
-        };
-        if accounts.iter().any(is_of) {
+        let name = path.file_stem().and_then(|name| name.to_str());
+        if name.is_some_and(|name| is_wanted(name, &bytes)) {
             // A process that renews the login would write it again.
             let _lock = lock_file(&path.with_extension("lock")).await?;
             match std::fs::remove_file(&path) {
@@ -49,21 +61,17 @@ pub(crate) async fn forget(directory: &Path, accounts: &BTreeSet<String>) -> io:
     Ok(removed)
 }
 
-/// Removes the logins of these accounts from the store. Returns their number.
+/// Removes the wanted logins from the store. Returns their number.
 ///
 /// # Errors
 /// When the store does not answer.
 pub(crate) async fn forget_shared(
     store: &dyn Records,
-    accounts: &BTreeSet<String>,
+    is_wanted: impl Fn(&str, &[u8]) -> bool,
 ) -> io::Result<usize> {
-    if accounts.is_empty() {
-        return Ok(0);
-    }
     let mut removed = 0;
     for (key, body) in store.logins().await? {
-        let is_of = |account: &String| written_name(&body, account).is_some_and(|own| own == key);
-        if accounts.iter().any(is_of) {
+        if is_wanted(&key, &body) {
             // A replica that renews the login would write it again.
             let lease = store.lease_login(&key).await?;
             let saved = store.save_login(&lease, None).await;

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use reqwest::Url;
 use serde_json::Value;
 
-use super::account::Account;
+use super::account::{Account, LoggedOut};
 use super::client::Client;
 use super::discovery::{Authority, identity_provider};
 use super::error::LoginError;
@@ -59,7 +59,8 @@ impl Account {
             provider,
             store: self
                 .store
-                .of_provider(&provider.issuer, &provider.client_id),
+                .of_provider(&provider.issuer, &provider.client_id)
+                .of_client(Some(&provider.client_id), provider.client_secret.as_ref()),
             url,
         }))
     }
@@ -249,14 +250,17 @@ impl IdentityLogin<'_> {
         Err(self.missing())
     }
 
-    /// Removes the login, and revokes it if the provider supports that. Returns whether there was one.
+    /// Removes the login, and revokes it if the provider supports that.
     ///
     /// # Errors
     /// When the file cannot be removed.
-    pub(super) async fn log_out(&self) -> Result<bool, LoginError> {
+    pub(super) async fn log_out(&self) -> Result<LoggedOut, LoginError> {
         let _lock = self.store.lock().await?;
         let record = self.store.read().await.unwrap_or_default();
-        let was_there = self.store.remove().await?;
+        let mut ended = LoggedOut {
+            was_there: self.store.remove().await?,
+            ..LoggedOut::default()
+        };
         let fetcher = self.fetcher().await;
         for (issuer, login) in &record.logins {
             if login
@@ -266,11 +270,10 @@ impl IdentityLogin<'_> {
             {
                 continue;
             }
-            if let Err(error) = self.account.revoke(&fetcher, issuer, login).await {
-                tracing::warn!(provider = %issuer, %error, "the login could not be revoked, and stays valid until it ends");
-            }
+            let revoked = self.account.revoke(&fetcher, issuer, login).await;
+            ended.note(&self.account.server, revoked);
         }
-        Ok(was_there)
+        Ok(ended)
     }
 
     /// Removes the login that the provider does not accept any more, unless it was replaced meanwhile.

@@ -273,6 +273,7 @@ mod tests {
             certificates: None,
             oauth,
             identity: crate::config::UpstreamIdentity::Shared,
+            masker: crate::secret::Masker::default(),
         }
     }
 

@@ -44,6 +44,8 @@ mod stored_secret;
 mod token;
 mod vault;
 
+#[cfg(feature = "cli")]
+pub(crate) use account::LoggedOut;
 pub(crate) use account::{Account, LoginStatus};
 pub(super) use address::AddressGuard;
 pub(crate) use auth_required::AuthRequired;
@@ -51,7 +53,7 @@ pub(crate) use error::LoginError;
 pub(super) use exchange::{Exchange, Exchanges};
 pub(crate) use flow::{Flow, LoginRequest, RedirectAnswer};
 #[cfg(feature = "cli")]
-pub(crate) use forgetting::{forget, forget_shared};
+pub(crate) use forgetting::{at_server, forget, forget_shared, of_people};
 pub(crate) use issuer::IssuerChange;
 pub(crate) use mcp_remote::Inherited;
 pub(crate) use place::{LoginPlace, LoginStorage};

@@ -18,6 +18,7 @@ use super::place::Held;
 use super::token::Token;
 use super::vault::Vault;
 use crate::sealing::Sealed;
+use crate::secret::Secret;
 use crate::tool::ServerName;
 
 /// The versions of the format: plain, encrypted, and encrypted for one person. Files of other versions are ignored.
@@ -39,6 +40,8 @@ pub(super) struct Store {
     url: String,
     /// The identity of the person that it is of, if it is not that of everyone.
     person: Option<String>,
+    /// The id and the secret of the configured client: the secret is in each record that is read, and in none that is written.
+    configured: Option<(String, Secret<String>)>,
 }
 
 /// The data about the logins at one server.
@@ -120,11 +123,17 @@ fn name_of(server: &str, url: &str, person: Option<&str>) -> String {
     format!("{server}-{hash}")
 }
 
-/// The name that a written record has if it is that of this person; `None` if it is not a record.
+/// Whether `written` is the record called `name`, of this person or of everyone, at this server or at any.
 #[cfg(feature = "cli")]
-pub(super) fn written_name(written: &[u8], person: &str) -> Option<String> {
-    let Envelope { server, url, .. } = serde_json::from_slice(written).ok()?;
-    Some(name_of(&server, &url, Some(person)))
+pub(super) fn is_record(
+    (name, written): (&str, &[u8]),
+    person: Option<&str>,
+    at: Option<&str>,
+) -> bool {
+    let envelope = serde_json::from_slice(written);
+    envelope.is_ok_and(|Envelope { server, url, .. }| {
+        name == name_of(&server, &url, person) && at.is_none_or(|at| at == server)
+    })
 }
 
 impl Store {
@@ -141,7 +150,14 @@ impl Store {
             server: server.clone(),
             url: url.to_owned(),
             person: person.map(str::to_owned),
+            configured: None,
         }
+    }
+
+    /// The storage of the logins of a client whose `secret` the configuration has.
+    pub(super) fn of_client(self, id: Option<&String>, secret: Option<&Secret<String>>) -> Self {
+        let configured = id.cloned().zip(secret.cloned());
+        Self { configured, ..self }
     }
 
     /// The storage of the login of `client` at the identity provider `issuer`, of the same person, which all servers share that name it.
@@ -210,11 +226,25 @@ impl Store {
             }
             _ => None,
         };
-        Ok(record.unwrap_or_else(|| {
+        let record = record.unwrap_or_else(|| {
             tracing::warn!(server = %self.server, "the stored login is damaged, and was set aside");
             self.vault.records.set_aside(&self.name);
             self.empty()
-        }))
+        });
+        Ok(self.with_secret(record, true))
+    }
+
+    /// A record with the secret of the configured client, or without it.
+    fn with_secret(&self, mut record: Record, has_secret: bool) -> Record {
+        let clients = record.logins.values_mut();
+        for client in clients.filter_map(|login| login.client.as_mut()) {
+            if let Some((id, secret)) = &self.configured
+                && client.id == *id
+            {
+                client.secret = has_secret.then(|| secret.clone());
+            }
+        }
+        record
     }
 
     /// Prepares writing, so that data which cannot be obtained twice is written as soon as it arrives.
@@ -230,7 +260,8 @@ impl Store {
     /// # Cancel safety
     /// The record is written even if this is dropped.
     pub(super) async fn write(&self, record: &Record) -> Result<(), LoginError> {
-        let json = serde_json::to_vec_pretty(record).expect("a record is JSON");
+        let record = self.with_secret(record.clone(), false);
+        let json = serde_json::to_vec_pretty(&record).expect("a record is JSON");
         let json = match self.vault.sealing_key().await? {
             None => json,
             Some(key) => {

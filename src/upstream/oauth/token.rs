@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::client::{Client, form_encoded};
 use super::error::LoginError;
-use super::fetcher::{MetadataFetcher, wrong};
+use super::fetcher::{MetadataFetcher, unusable};
 use super::now;
 use super::refusal::{misses_client_id, refusal};
 use super::scopes::scopes_in;
@@ -104,7 +104,7 @@ impl TokenEndpoint<'_> {
     ) -> Result<(Secret<String>, Option<Secret<String>>), LoginError> {
         let response = self.respond(grant).await?;
         let id_token = response.id_token.filter(|token| !token.is_empty());
-        let id_token = id_token.ok_or_else(|| wrong(self.endpoint, "issued no ID token"))?;
+        let id_token = id_token.ok_or_else(|| unusable(self.endpoint, "issued no ID token"))?;
         let refresh = response.refresh_token.filter(|token| !token.is_empty());
         Ok((id_token.into(), refresh.map(Secret::new)))
     }
@@ -184,7 +184,7 @@ impl TokenEndpoint<'_> {
             .token_type
             .is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer"))
         {
-            return Err(wrong(
+            return Err(unusable(
                 self.endpoint,
                 "issues tokens of another type than `Bearer`",
             ));
@@ -195,7 +195,7 @@ impl TokenEndpoint<'_> {
         };
         let kind = response.issued_token_type.as_ref();
         if !kind.is_none_or(is_access_token) {
-            return Err(wrong(
+            return Err(unusable(
                 self.endpoint,
                 "issued another kind of token than an access token",
             ));
@@ -205,7 +205,7 @@ impl TokenEndpoint<'_> {
                 .access_token
                 .contains(|c: char| !c.is_ascii_graphic())
         {
-            return Err(wrong(
+            return Err(unusable(
                 self.endpoint,
                 "issued a token that no header can carry",
             ));

@@ -148,7 +148,10 @@ fn redirect(response: &Response) -> Option<String> {
         .and_then(|target| response.url().join(target).ok());
     Some(target.map_or_else(
         || "nowhere".to_owned(),
-        |target| format!("`{}`", origin(&target)),
+        |target| match (origin(&target), origin(response.url())) {
+            (to, own) if to == own => format!("`{to}{}` without end", target.path()),
+            (to, _) => format!("`{to}`"),
+        },
     ))
 }
 

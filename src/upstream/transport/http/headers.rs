@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use percent_encoding::percent_decode_str;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -59,6 +62,22 @@ pub(in crate::upstream) fn configured(
         map.insert(header, value);
     }
     Ok(map)
+}
+
+/// Takes the user and the password out of a URL. Returns the credentials of `Authorization`, and its whole value.
+pub(super) fn take_basic(url: &mut Url) -> Option<(Secret<String>, HeaderValue)> {
+    let decoded = |text: &str| percent_decode_str(text).collect::<Vec<u8>>();
+    let (user, password) = (decoded(url.username()), url.password().map(decoded));
+    if user.is_empty() && password.is_none() {
+        return None;
+    }
+    let pair = [&user[..], b":", &password.unwrap_or_default()].concat();
+    let basic = STANDARD.encode(pair);
+    url.set_username("").ok()?;
+    url.set_password(None).ok()?;
+    let mut value = HeaderValue::try_from(format!("Basic {basic}")).ok()?;
+    value.set_sensitive(true);
+    Some((basic.into(), value))
 }
 
 /// Encodes `text` as a header value.

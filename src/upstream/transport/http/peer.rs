@@ -15,7 +15,7 @@ use reqwest::{Client, Method, Response, StatusCode, Url};
 use super::error::{HttpError, unsent, words};
 use super::{body, headers};
 use crate::config::Remote;
-use crate::telemetry;
+use crate::secret::Masker;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{CommandHeaders, Helper};
 use crate::upstream::oauth::{AuthRequired, TokenSource};
@@ -50,6 +50,8 @@ pub(in crate::upstream) struct HttpPeer {
     login: Option<Arc<TokenSource>>,
     /// The part of requests that is about the person in whose name they are sent.
     on_behalf: Option<OnBehalf>,
+    /// Hides the secrets of the entry.
+    masker: Masker,
 }
 
 impl HttpPeer {
@@ -90,22 +92,31 @@ impl HttpPeer {
             helper,
             login,
             on_behalf,
+            masker: remote.masker.clone(),
         })
     }
 
     /// The peer as one of an interface, whose requests have headers that an agent wrote: none of them replaces one of the entry.
-    pub(in crate::upstream) fn of_interface(self) -> Self {
-        Self {
-            entry_wins: true,
-            ..self
+    /// They have URLs of their own, too, so the user and the password of the entry's URL are sent in a header.
+    pub(in crate::upstream) fn of_interface(mut self) -> Self {
+        self.entry_wins = true;
+        let Some((basic, value)) = headers::take_basic(&mut self.url) else {
+            return self;
+        };
+        self.masker = self.masker.and(&Masker::new([basic]));
+        if !self.headers.contains_key(AUTHORIZATION) {
+            self.headers.insert(AUTHORIZATION, value);
+            self.login = None;
         }
+        self
     }
 
     /// `text`, written by the server, without the credentials that it may have been sent.
     pub(in crate::upstream) fn masked(&self, text: &str) -> String {
+        let text = self.masker.mask(text);
         let text = match &self.login {
-            Some(login) => login.masked(text),
-            None => text.to_owned(),
+            Some(login) => login.masked(&text),
+            None => text.into_owned(),
         };
         let text = match &self.on_behalf {
             Some(on_behalf) => on_behalf.masked(&text),
@@ -310,8 +321,7 @@ impl HttpPeer {
         &self,
         response: Response,
     ) -> (HttpError, Option<Bytes>) {
-        let masked = |said: &str| self.masked(&telemetry::masked(said));
-        let (error, body) = body::refusal(response, masked).await;
+        let (error, body) = body::refusal(response, |said: &str| self.masked(said)).await;
         let by_command = self
             .helper
             .as_ref()
