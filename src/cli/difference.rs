@@ -125,7 +125,8 @@ fn indented(json: &str) -> String {
     let (mut depth, mut is_text, mut is_escaped) = (0_usize, false, false);
     let break_line = |shown: &mut String, depth: usize| {
         shown.push('\n');
-        shown.extend(std::iter::repeat_n("  ", depth));
+        // A text of a server may have any depth.
+        shown.extend(std::iter::repeat_n("  ", depth.min(64)));
     };
     for c in json.chars() {
         if is_text {

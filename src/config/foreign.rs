@@ -37,6 +37,8 @@ const AS_DISABLED: &str = "write `\"disabled\": true`";
 const AS_SANDBOX: &str = "write it as a sandbox: `\"sandbox\": \"strict\"`";
 const AS_READ: &str = "write it as a rule: `\"tools\": {\"allow\": [\"@read\"]}`";
 const AS_AUTH: &str = "write `\"auth\": {\"tokens\": true}` or another way of `http.auth`";
+const AS_OAUTH: &str =
+    "write it as `\"oauth\": {\"client_id\": …, \"client_secret\": …, \"scopes\": [...]}`";
 const AS_ORIGINS: &str = "`origins`, `auth` and `limits` restrict who calls";
 
 const fn foreign(
@@ -91,6 +93,7 @@ pub(super) const ENTRY: &[Foreign] = &[
     foreign("forward_identity", AVELINO, always, FROM_AVELINO),
     foreign("quarantined", MCPPROXY, is_true, AS_DISABLED),
     foreign("isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
+    foreign("auth", CLIENTS, always, AS_OAUTH),
     foreign("enabled", CLIENTS, is_false, AS_DISABLED),
     foreign("sandboxEnabled", CLIENTS, is_true, AS_SANDBOX),
     foreign("enabled_tools", CLIENTS, always, AS_RULES),

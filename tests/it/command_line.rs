@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::support::command::Outcome;
-use crate::support::script::{answer, echo, error, exit, result, sleep};
+use crate::support::script::{self, answer, echo, exit, result, sleep};
 use crate::support::{Server, Setup, command};
 
 fn setup() -> Setup {
@@ -1128,7 +1128,7 @@ fn an_error_of_a_server_looks_like_no_message_of_mcpzip() {
         "required": ["a\u{1b}[31mb\nhint: c"] } });
     let server =
         Server::new()
-            .tool("e", [error(&fault)])
+            .tool("e", [script::error(&fault)])
             .tool_as("t", &definition.to_string(), [echo()]);
     let setup = Setup::new().log_level("error").server("et", server);
     for arguments in [

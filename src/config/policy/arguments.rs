@@ -13,6 +13,10 @@ pub(crate) fn read(json: &str) -> Value {
     serde_json::from_str(json).map_or(Value::Null, |Unambiguous(value)| value)
 }
 
+/// The sole member of the object as which `serde_json` hands over a number if a program that uses this library switches on
+/// `arbitrary_precision`.
+const NUMBER: &str = "$serde_json::private::Number";
+
 struct Unambiguous(Value);
 
 impl<'de> Deserialize<'de> for Unambiguous {
@@ -70,6 +74,11 @@ impl<'de> Visitor<'de> for Reader {
             }
             members.insert(name, value);
         }
+        if let (1, Some(Value::String(number))) = (members.len(), members.get(NUMBER))
+            && let Ok(number) = number.parse()
+        {
+            return Ok(Value::Number(number));
+        }
         Ok(members.into())
     }
 }
@@ -87,6 +96,8 @@ mod tests {
             read(plain),
             json!({"a": [1, -2, 2.5, "x", null, true], "b": {"a": {}}})
         );
+        let number = read(r#"{"n":{"$serde_json::private::Number":"5"}}"#);
+        assert_eq!(number, json!({"n": 5}));
         for json in [
             r#"{"a":1,"a":1}"#,
             r#"{"path":"x","Path":"y"}"#,

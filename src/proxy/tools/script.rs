@@ -30,6 +30,9 @@ const TIME: Duration = Duration::from_secs(300);
 /// The size in bytes of all answers that are kept until a script ends, for the case that it fails.
 const KEPT: usize = 8 * 1024 * 1024;
 
+/// The characters of a script's own error that stand before its calls.
+const LONGEST_REASON: usize = 2000;
+
 /// The calls of one script.
 struct ScriptCalls<'a> {
     tools: &'a Tools,
@@ -139,7 +142,12 @@ impl Tools {
                 Err(fault) => {
                     let made = self.told(context, made).await;
                     // As of any tool, so that a long text is shortened.
-                    match Reply::tool_error(&format!("{}{made}{log}", failed(&fault))) {
+                    let mut failed = failed(&fault);
+                    // Which calls may have acted must not be in the part that is left out.
+                    if !made.is_empty() && failed.chars().nth(LONGEST_REASON).is_some() {
+                        failed = failed.chars().take(LONGEST_REASON).chain(['…']).collect();
+                    }
+                    match Reply::tool_error(&format!("{failed}{made}{log}")) {
                         Reply::Result(result) => Reply::Relayed(result),
                         other => other,
                     }

@@ -140,6 +140,7 @@ impl TokenSource {
             AuthRequired::Login
             | AuthRequired::Sealed(_)
             | AuthRequired::Renewal
+            | AuthRequired::Refused
             | AuthRequired::Scopes(_)
                 if self.account.is_of_person() =>
             {

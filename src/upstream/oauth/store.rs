@@ -234,14 +234,16 @@ impl Store {
         Ok(self.with_secret(record, true))
     }
 
-    /// A record with the secret of the configured client, or without it.
+    /// A record with the secret of the configured client at the authorization server in use, or without it. Another one, where the same
+    /// client was known before, never gets it.
     fn with_secret(&self, mut record: Record, has_secret: bool) -> Record {
-        let clients = record.logins.values_mut();
-        for client in clients.filter_map(|login| login.client.as_mut()) {
-            if let Some((id, secret)) = &self.configured
+        let in_use = record.pinned().map(str::to_owned);
+        for (issuer, login) in &mut record.logins {
+            if let (Some(client), Some((id, secret))) = (&mut login.client, &self.configured)
                 && client.id == *id
             {
-                client.secret = has_secret.then(|| secret.clone());
+                let is_in_use = has_secret && in_use.as_ref() == Some(issuer);
+                client.secret = is_in_use.then(|| secret.clone());
             }
         }
         record

@@ -106,6 +106,7 @@ impl HttpError {
             AuthRequired::Login
                 | AuthRequired::Sealed(_)
                 | AuthRequired::Renewal
+                | AuthRequired::Refused
                 | AuthRequired::Scopes(_)
                 | AuthRequired::Page(_)
         )
