@@ -1026,7 +1026,7 @@ fn how_results_are_answered_and_what_agents_may_do_is_read() {
     let told: Vec<String> = config.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(
         config.management,
-        Management::Read,
+        Management::Off,
         "what is not understood grants nothing"
     );
     assert_eq!(

@@ -63,6 +63,8 @@ fn a_tool_that_changes_after_it_was_first_seen_is_noticed_until_it_is_approved()
     ]);
     note(&noticing, &key(), &second);
     assert_eq!(held(&noticing, &second), ["read", "new"]);
+    // Nor may a session use the approved definition that its own list still has.
+    assert_eq!(held(&noticing, &first), ["read"]);
     // The record that this process wrote itself does not count as changed.
     assert!(!noticing.load_again([key()].iter()));
     let pending = noticing.pending(&key().server);
