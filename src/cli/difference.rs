@@ -204,6 +204,13 @@ mod tests {
     use serde_json::json;
 
     #[test]
+    fn a_text_of_any_depth_is_shown_in_few_bytes() {
+        let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+        let lines = Form::Written.lines(&deep);
+        assert!(lines.iter().map(String::len).sum::<usize>() < 200 * deep.len());
+    }
+
+    #[test]
     fn what_changed_is_shown_and_nothing_of_it_is_hidden() {
         let definition =
             |text: &str| json!({ "name": "t", "description": text, "z": 1 }).to_string();

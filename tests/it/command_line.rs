@@ -1126,10 +1126,11 @@ fn an_error_of_a_server_looks_like_no_message_of_mcpzip() {
     let definition = json!({ "name": "t", "description": "Does.", "inputSchema": {
         "type": "object", "properties": { "a\u{1b}[31mb\nhint: c": { "type": "string" } },
         "required": ["a\u{1b}[31mb\nhint: c"] } });
-    let server =
-        Server::new()
-            .tool("e", [script::error(&fault)])
-            .tool_as("t", &definition.to_string(), [echo()]);
+    let server = Server::new().tool("e", [script::error(&fault)]).tool_as(
+        "t",
+        &definition.to_string(),
+        [echo()],
+    );
     let setup = Setup::new().log_level("error").server("et", server);
     for arguments in [
         &["call", "et__e"][..],
