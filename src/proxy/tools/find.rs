@@ -239,7 +239,7 @@ impl Tools {
 }
 
 /// The tool of this name that does not exist for the caller, and the rule that denies it.
-fn denied_unseen(
+pub(super) fn denied_unseen(
     config: &Config,
     snapshot: &Snapshot,
     name: &str,

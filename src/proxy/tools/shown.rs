@@ -12,6 +12,7 @@ use bytes::Bytes;
 use futures_util::future::join_all;
 
 use super::Tools;
+use super::find::denied_unseen;
 use crate::catalog::Tool;
 use crate::config::BUILT_IN_SERVER;
 use crate::mcp::Object;
@@ -92,7 +93,7 @@ impl Tools {
                 name: name.to_owned(),
                 server: None,
                 nearest: Vec::new(),
-                denied: None,
+                denied: denied_unseen(&view.config(), &view.snapshot(), name),
             };
             return match self.refused(view, Some(caller), name, failure) {
                 failure if failure.is_unknown() => None,

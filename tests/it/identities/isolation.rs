@@ -342,6 +342,27 @@ fn a_tool_that_a_rule_hides_from_a_person_is_refused_in_the_audit_log() {
         assert!(lines.contains(r#""outcome":"refused""#), "{tool}: {lines}");
         assert!(lines.contains(rule), "{tool}: {lines}");
     }
+    // Under its own name, too.
+    drop(gateway);
+    let setup = setup.setting("surface", json!("direct"));
+    let gateway = setup.serve(&[]);
+    let count = || {
+        let audit = ["audit", "--denied", "--tool", "push", "--json"];
+        setup
+            .run(&audit)
+            .code(0)
+            .stdout
+            .matches("tools.deny[0]")
+            .count()
+    };
+    let before = count();
+    let params = r#"{"name":"git__push","arguments":{}}"#;
+    let session = Session::open(&gateway, &anna);
+    let said = session
+        .request(&gateway, "tools/call", params, &anna)
+        .send();
+    assert!(!said.body.contains("pushed"), "{said:?}");
+    assert_eq!(count(), before + 1, "{said:?}");
 }
 
 #[test]
