@@ -198,7 +198,10 @@ where
             drop(set);
         });
     });
-    future.call_method1("add_done_callback", (Abort(OfProcess::new(task.abort_handle())),))?;
+    future.call_method1(
+        "add_done_callback",
+        (Abort(OfProcess::new(task.abort_handle())),),
+    )?;
     Ok(future)
 }
 

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mcpzip::{
-    BoxFuture, Capabilities, Client, Consent, Error, ErrorKind, Event, Handler, HttpOptions, LogMessage,
-    Progress, Server, Tool, ToolResult, ToolSource,
+    BoxFuture, Capabilities, Client, Consent, Error, ErrorKind, Event, Handler, HttpOptions,
+    LogMessage, Progress, Server, Tool, ToolResult, ToolSource,
 };
 use pyo3::prelude::*;
 use pyo3::types::PyString;
@@ -63,8 +63,9 @@ impl Handler for PythonHandler {
         let asked = json!({
             "server": server, "tool": tool, "arguments": consent.arguments, "question": consent.question,
         });
-        let decision = self.object.ask("consent", [server, &asked.to_string()]);
-        Ok(decision.await? == Value::Bool(true))
+        let asked = asked.to_string();
+        let decision = self.object.ask("consent", [server, &asked]).await?;
+        Ok(decision == Value::Bool(true))
     }
 
     async fn elicit(&self, server: &str, request: Value) -> Result<Value, Error> {
