@@ -1132,6 +1132,7 @@ fn an_error_of_a_server_looks_like_no_message_of_mcpzip() {
         [echo()],
     );
     let setup = Setup::new().log_level("error").server("et", server);
+    setup.save();
     for arguments in [
         &["call", "et__e"][..],
         &["call", "et__t", "{}"],
