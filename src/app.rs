@@ -840,7 +840,7 @@ pub(crate) fn sum(faulty: &[String], warnings: usize, paths: &Paths) {
 /// The files and directories of mcpzip that no server in a sandbox may change.
 fn closed(paths: &Paths, session: &SessionEnv) -> Vec<PathBuf> {
     let own = |directory: &Path| directory.ends_with(crate::sandbox::OWN_NAME);
-    // The directory of the configuration, if that is mcpzip's own. What is in it may be a link to another place, so it counts itself, too.
+    // The directory of the configuration, if that is mcpzip's own. A file in it may be a link to another place, so files count as well.
     let file = &paths.config_file;
     let directory = file.parent().filter(|parent| own(parent));
     let scripts = config::scripts_folder(file);

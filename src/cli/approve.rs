@@ -607,7 +607,7 @@ fn json_of(
     shown
 }
 
-/// What the definition of a folder's tool stands for, in lines: the text of a script, or where the files of a skill are.
+/// The text of a script or the place of a skill's files, in lines, for the definition of a folder's tool.
 fn files(transport: Option<&Transport>, definition: Option<&str>) -> Vec<String> {
     let (Some(Transport::Folder(folder)), Some(definition)) = (transport, definition) else {
         return Vec::new();
@@ -734,7 +734,7 @@ fn text_of(change: &Change) -> String {
     }
 }
 
-/// The same for a page.
+/// The lines of a difference for a page.
 fn lines_of(change: &Change) -> Vec<String> {
     let before = change.before.as_deref();
     let before = before.filter(|_| !matches!(change.kind, ChangeKind::New));

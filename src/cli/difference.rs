@@ -78,7 +78,7 @@ fn compared(before: Option<&str>, after: Option<&str>) -> (Vec<String>, Vec<Stri
 /// How a definition is put into lines.
 #[derive(Clone, Copy)]
 enum Form {
-    /// With the members of each object in order, so that a server's order is no difference.
+    /// With the members of each object in order, so that another order does not count.
     Ordered,
     /// With each member as it is written: a definition may say something twice, and a reader takes one of them.
     Written,
@@ -261,7 +261,7 @@ mod tests {
             lines.contains(&r#"    "description": "Reads.","#.to_owned()),
             "{lines:?}"
         );
-        // What a reader of JSON takes for the same, and texts whose escapes are written out.
+        // Numbers and texts that a reader of JSON takes for equal, and texts whose escapes are written out.
         changed(PLAIN, r#"{"description":"Reads.","name":"t","n":1.0}"#);
         changed(PLAIN, r#"{"name":"t","description":"Re\u0061ds.","n":1.0}"#);
         changed(PLAIN, r#"{"name":"t","description":"Reads.","n":1.00}"#);
@@ -269,7 +269,7 @@ mod tests {
         changed("a\u{202e}b", r"a\u{202e}b");
         changed("a\nb", "a\r\nb\n");
         changed("\u{3164}", "");
-        // Where the content differs, the order of members is no difference.
+        // The order of members does not count if the content differs.
         let lines = changed(PLAIN, r#"{"description":"Writes.","name":"t","n":1.0}"#);
         assert_eq!(lines.len(), 6, "{lines:?}");
         assert_eq!(

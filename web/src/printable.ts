@@ -9,5 +9,5 @@ const odd = new RegExp(`[${HIDDEN}]|${SELECTORS}`, 'gu');
 /** The text with each such character as `\\u{202e}`, as commands print it. */
 export const printable = (text: string): string => text.replace(odd, (c) => `\\u{${(c.codePointAt(0) ?? 0).toString(16)}}`);
 
-/** The same for a text of several lines: line breaks and tabs stay. */
+/** A text of several lines in that form: line breaks and tabs stay. */
 export const printableLines = (text: string): string => text.split(/([\n\t])/).map((part, at) => (at % 2 ? part : printable(part))).join('');

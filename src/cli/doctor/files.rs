@@ -49,7 +49,7 @@ fn collect(path: &Path, depth: usize, paths: &mut Vec<PathBuf>) {
         return;
     }
     paths.push(path.to_owned());
-    // What is in the data directory of a server is that server's own, and changes while it runs. The directory of all of them keeps
+    // Files in the data directory of a server are that server's own, and change while it runs. The directory of all of them keeps
     // others out.
     let above = path.parent().and_then(Path::file_name);
     let is_data = depth == 2 && above.is_some_and(|name| name == crate::sandbox::DIRECTORY);

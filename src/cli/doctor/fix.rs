@@ -79,7 +79,7 @@ fn outcome(done: io::Result<()>, words: &str) -> anyhow::Result<String> {
     Ok(words.to_owned())
 }
 
-/// Removes the permissions of group and others. Follows no link, whoever makes one meanwhile.
+/// Removes the permissions of group and others. Follows no link, also if a program makes one meanwhile.
 #[cfg(unix)]
 fn close(paths: &[PathBuf]) -> anyhow::Result<String> {
     use rustix::io::Errno;

@@ -140,11 +140,12 @@ impl Tools {
                     Reply::Relayed(answer(value.as_deref(), &log).into())
                 }
                 Err(fault) => {
+                    let has_calls = !made.is_empty();
                     let made = self.told(context, made).await;
                     // As of any tool, so that a long text is shortened.
                     let mut failed = failed(&fault);
                     // Which calls may have acted must not be in the part that is left out.
-                    if !made.is_empty() && failed.chars().nth(LONGEST_REASON).is_some() {
+                    if has_calls && failed.chars().nth(LONGEST_REASON).is_some() {
                         failed = failed.chars().take(LONGEST_REASON).chain(['…']).collect();
                     }
                     match Reply::tool_error(&format!("{failed}{made}{log}")) {

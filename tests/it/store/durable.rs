@@ -47,7 +47,7 @@ fn no_call_is_answered_whose_line_is_not_in_the_store() {
     for _ in 0..6 {
         let refused = execute(&gateway, "git__log", &anna);
         assert!(
-            refused.contains("the audit log cannot be committed in the store"),
+            refused.contains("the audit log of this gateway cannot be written"),
             "{refused}"
         );
     }
@@ -81,14 +81,14 @@ fn once_the_store_has_refused_a_line_no_call_is_made() {
     database.run("alter table audit rename to away");
     let refused = execute(&gateway, "git__log", &anna);
     assert!(
-        refused.contains("the audit log cannot be committed in the store"),
+        refused.contains("the audit log of this gateway cannot be written"),
         "{refused}"
     );
     let made = setup.home().count("git", "tools/call");
     for _ in 0..3 {
         let refused = execute(&gateway, "git__log", &anna);
         assert!(
-            refused.contains("the audit log cannot be committed in the store"),
+            refused.contains("the audit log of this gateway cannot be written"),
             "{refused}"
         );
     }
@@ -110,7 +110,7 @@ fn without_a_store_a_log_that_must_be_in_one_refuses_calls() {
     let anna = token(&setup, &["anna", "--role", "dev"]);
     let refused = execute(&gateway, "git__log", &anna);
     assert!(
-        refused.contains("only `mcpzip serve --http` with a `store` sends the log there"),
+        refused.contains("the audit log of this gateway cannot be written"),
         "{refused}"
     );
     assert_eq!(setup.home().count("git", "tools/call"), 0);

@@ -63,9 +63,9 @@ interface Differing {
   from?: string | null;
   /** All lines of the difference, as `mcpzip approve` shows them. */
   lines?: string[];
-  /** What the tool of a folder stands for. */
+  /** The text of a script, or the place of the files of a skill. */
   files?: string[];
-  /** What the scanner has found. */
+  /** Findings of the scanner. */
   findings?: { kind: string; text: string }[];
   /** Why it cannot be decided on. */
   reason?: string;
@@ -102,7 +102,7 @@ function Whole({ one, label }: { one: Differing; label: string }) {
   );
 }
 
-/** What differs, in words. */
+/** The name of the thing that differs. */
 const nameOf = ({ tool, entry, change }: Differing): string => printable(tool ?? entry ?? change.replaceAll('_', ' '));
 
 function OfServer({ server, all, again, isBusy }: { server: string; all: Differing[]; again: () => void; isBusy: boolean }) {
