@@ -262,7 +262,7 @@ impl View {
         self.source.config().masker.mask(text).into_owned()
     }
 
-    /// What `read` finds in the current configuration, and in the part of it that is visible from the workspace, if there is one. Each
+    /// The value of `read` for the current configuration, and for the part of it that is visible from the workspace, if there is one. Each
     /// call reads several times, so nothing is copied here; `read` must take no lock.
     fn seen<T>(&self, read: impl FnOnce(&Arc<Config>, Option<&Scope>) -> T) -> T {
         let config = self.source.config.read();

@@ -25,7 +25,7 @@ const DEFINITIONS: &str = concat!(
 /// The definition of the tool that calls read-only tools, for clients that permit tools by their annotations.
 const READ_TOOL: &str = r#"{"name":"execute_read_tool","description":"execute_tool for tools that declare readOnlyHint; others are refused.","inputSchema":{"type":"object","properties":{"name":{"type":"string","description":"server__tool"},"arguments":{"type":"object","additionalProperties":true},"select":{"type":"string","description":"As in execute_tool"}},"required":["name"]},"annotations":{"readOnlyHint":true},"_meta":{"anthropic/alwaysLoad":true}},"#;
 
-/// What these definitions, and that of `read_result`, say about filters, which only a process of mcpzip runs.
+/// The words of these definitions, and of that of `read_result`, about filters, which only a process of mcpzip runs.
 const FILTERS: [&str; 5] = [
     r#","select":{"type":"string","description":"A jq filter: only this part of the result. For text: `grep(\"regex\")`, `head(20)`"}"#,
     r#","select":{"type":"string","description":"As in execute_tool"}"#,

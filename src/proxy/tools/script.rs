@@ -142,13 +142,18 @@ impl Tools {
                 Err(fault) => {
                     let has_calls = !made.is_empty();
                     let made = self.told(context, made).await;
+                    let failed = failed(&fault);
+                    let is_long = has_calls && failed.chars().nth(LONGEST_REASON).is_some();
+                    let text = match is_long {
+                        false => format!("{failed}{made}{log}"),
+                        // Which calls may have acted must not be in the part that is left out.
+                        true => {
+                            let begin: String = failed.chars().take(LONGEST_REASON).collect();
+                            format!("{begin}…{made}\n\nIn full: {failed}{log}")
+                        }
+                    };
                     // As of any tool, so that a long text is shortened.
-                    let mut failed = failed(&fault);
-                    // Which calls may have acted must not be in the part that is left out.
-                    if has_calls && failed.chars().nth(LONGEST_REASON).is_some() {
-                        failed = failed.chars().take(LONGEST_REASON).chain(['…']).collect();
-                    }
-                    match Reply::tool_error(&format!("{failed}{made}{log}")) {
+                    match Reply::tool_error(&text) {
                         Reply::Result(result) => Reply::Relayed(result),
                         other => other,
                     }
