@@ -746,7 +746,7 @@ fn a_configured_secret_is_in_no_record_of_a_login() {
         }
         let (path, text) = records(&setup).pop().unwrap();
         assert!(!text.contains("hand-made-secret"), "{grant}: {text}");
-        // Older versions wrote it down. What is there is not used, and goes with the next change.
+        // Older versions stored the secret. It is ignored, and removed at the next change.
         let mut record: serde_json::Value = serde_json::from_str(&text).unwrap();
         let logins = record["logins"].as_object_mut().unwrap();
         logins
