@@ -776,6 +776,39 @@ fn each_person_logs_in_for_himself_on_the_page() {
 }
 
 #[test]
+fn the_page_says_which_tokens_a_logout_leaves_valid() {
+    for (endpoint, words) in [
+        (
+            json!("http://127.0.0.1:9/revoke"),
+            "`http://127.0.0.1:9/revoke`",
+        ),
+        (json!(null), "revokes no tokens of this login"),
+    ] {
+        let authority = Authority::start(Manner {
+            metadata: json!({ "revocation_endpoint": endpoint }),
+            ..Manner::default()
+        });
+        let setup = people(&authority);
+        let anna = token(&setup, &["anna", "--role", "all"]);
+        let gateway = setup.serve(&[]);
+        logged_in(&gateway, &anna);
+        let page = gateway.call("GET", "/logins").by(&anna).send();
+        let fields = [("mark", &*mark(&page.body)), ("server", "web")];
+        let ended = submit(&gateway, "/logins/end", &fields).by(&anna).send();
+        assert_eq!(ended.status, 200, "{ended:?}");
+        for words in [
+            "logged out of <b>web</b>",
+            "stay valid until they end",
+            words,
+        ] {
+            assert!(ended.body.contains(words), "{words}: {ended:?}");
+        }
+        let page = gateway.call("GET", "/logins").by(&anna).send();
+        assert!(page.body.contains("not logged in"), "{page:?}");
+    }
+}
+
+#[test]
 fn people_read_whom_to_ask_about_a_server_and_no_command() {
     let authority = Authority::start(Manner::default());
     let apart = Apart::start(named);

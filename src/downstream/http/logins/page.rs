@@ -134,6 +134,16 @@ pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
     page(StatusCode::OK, &html)
 }
 
+/// The page after a logout that has not ended everything, with what is left.
+pub(super) fn logged_out(server: &str, left: &str) -> Response {
+    let html = format!(
+        "<p>You are logged out of <b>{}</b> here.</p><p class=problem>But {}.</p><p><a href=\"../logins\">Go back</a></p>",
+        escaped(server),
+        told(left)
+    );
+    page(StatusCode::OK, &html)
+}
+
 /// A page with one sentence.
 pub(in crate::downstream::http) fn note(status: StatusCode, text: &str) -> Response {
     page(status, &format!("<p>{}</p>", told(text)))
