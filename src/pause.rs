@@ -146,7 +146,7 @@ impl fmt::Display for Paused {
         if let Some(ago) = self.ago() {
             write!(f, " {ago}")?;
         }
-        f.write_str(", and nothing reaches a server until the user resumes it, with `mcpzip daemon resume` or in the window")
+        f.write_str(", and nothing reaches a server until the user resumes it (`mcpzip daemon resume` or in the window)")
     }
 }
 

@@ -16,7 +16,6 @@ use crate::config::{Config, Environment, Paths, SessionEnv, Transport};
 use crate::secret::Secret;
 use crate::shutdown::{Tasks, spawn_thread};
 use crate::telemetry;
-use crate::text::chain;
 use crate::tool::ServerName;
 use crate::upstream;
 use crate::upstream::oauth::{
@@ -378,8 +377,8 @@ pub(super) async fn log_out(
         let detail = "logged out by a command";
         accounts.record(name, Outcome::Ok, detail, output).await;
     }
-    let reasons = ended.unrevoked.iter().map(|error| chain(error));
-    let reasons: Vec<String> = reasons.chain(fault.clone().filter(|_| was_there)).collect();
+    let mut reasons = ended.reasons();
+    reasons.extend(fault.clone().filter(|_| was_there));
     if output.is_json() {
         let revoked = was_there && reasons.is_empty();
         output.json(&serde_json::json!({ "server": name, "logged_out": was_there, "revoked": revoked, "not_revoked": reasons }));
@@ -391,10 +390,7 @@ pub(super) async fn log_out(
     if reasons.is_empty() {
         return Ok(());
     }
-    let told = format!(
-        "tokens of `{name}` stay valid until they end, because they were not revoked: {}. Your account there may have a page that ends the access of mcpzip",
-        reasons.join("; ")
-    );
+    let told = LoggedOut::still_valid(name, &reasons);
     let mut unrevoked = ended.unrevoked.iter();
     let is_offered = |error: &LoginError| !matches!(error, LoginError::NoRevocation { .. });
     if fault.is_none() && !unrevoked.clone().any(is_offered) {

@@ -1,5 +1,6 @@
 //! Commands that messages to people and agents name, such as `mcpzip doctor`. They get the files and directories of this process's
-//! own command line, so that they act on the same configuration.
+//! own command line, so that they act on the same configuration. A message has a command in backticks, in a clause of its own: for a
+//! person who uses the gateway of others, the clause is replaced.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -18,6 +19,17 @@ const FREE: [&str; 4] = ["demo", "completions", "man", "help"];
 const WRITING: [&str; 9] = [
     "add", "init", "migrate", "connect", "update", "remove", "enable", "disable", "config",
 ];
+
+/// Commands with a counterpart in the window of a gateway, for those who manage it.
+const IN_WINDOW: [&str; 5] = ["approve", "approvals", "enable", "disable", "logs"];
+
+/// The command that is the gateway itself.
+const SERVE: &str = "serve";
+
+const START: &str = "`mcpzip ";
+
+/// The next step of a person in place of a command.
+const ASK: &str = "ask who runs this gateway";
 
 /// The remedy in place of a command that writes, if the configuration is a variable.
 const INLINE: &str =
@@ -61,21 +73,95 @@ pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// `text` for a person who uses the gateway of others: in place of each command in parentheses, `way`.
-pub(crate) fn without_commands(text: &str, way: &str) -> String {
-    const START: &str = "(`mcpzip ";
-    let mut parts = text.split(START);
-    let mut whole = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        match part.split_once(')') {
-            Some((_, rest)) => whole.push_str(&format!("({way}){rest}")),
-            None => {
-                whole.push_str(START);
-                whole.push_str(part);
-            }
+/// `text` for a person who uses the gateway of others, without its commands: each clause that names one says whom to ask instead, or
+/// names `window`, if the person manages the gateway there and the command has a counterpart in it.
+pub(crate) fn without_commands<'t>(text: &'t str, window: Option<&str>) -> Cow<'t, str> {
+    let (mut whole, mut rest) = (String::new(), text);
+    while let Some((at, name)) = next_command(rest) {
+        let (before, command) = rest.split_at(at);
+        let after = command[1..].find('`').map_or(command.len(), |end| end + 2);
+        if name == SERVE {
+            whole.push_str(before);
+            whole.push_str("this gateway");
+            rest = &command[after..];
+            continue;
+        }
+        let before = &before[..clause_begins(before)];
+        whole.push_str(before);
+        rest = &command[after + clause_ends(&command[after..])..];
+        match window.filter(|_| IN_WINDOW.contains(&name)) {
+            Some(window) if before.ends_with('(') => whole.push_str(&format!("in {window}")),
+            Some(window) => whole.push_str(&format!("see {window}")),
+            None if before.ends_with(". ") => whole.push_str(&format!("A{}", &ASK[1..])),
+            None => whole.push_str(ASK),
         }
     }
-    whole
+    if whole.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    whole.push_str(rest);
+    Cow::Owned(whole)
+}
+
+/// The place of the next command in `text`, and the command's name.
+fn next_command(text: &str) -> Option<(usize, &str)> {
+    let mut places = text.match_indices(START).map(|(at, _)| at);
+    places.find_map(|at| {
+        let command = &text[at + START.len()..];
+        let end = command.find([' ', '`']).unwrap_or(command.len());
+        let is_command = command.starts_with(|c: char| c.is_ascii_lowercase() || c == '-');
+        is_command.then_some((at, &command[..end]))
+    })
+}
+
+/// The beginning of the last clause of `text`, after a word that joins it to the one before.
+fn clause_begins(text: &str) -> usize {
+    let (bytes, mut depth) = (text.as_bytes(), 0);
+    let begins = |at: &usize| match bytes[at - 1] {
+        b')' => {
+            depth += 1;
+            false
+        }
+        b'(' if depth > 0 => {
+            depth -= 1;
+            false
+        }
+        b'(' | b'\n' => true,
+        b' ' => depth == 0 && *at > 1 && b";:,.".contains(&bytes[at - 2]),
+        _ => false,
+    };
+    let begin = (1..=text.len()).rev().find(begins).unwrap_or(0);
+    let mut joints = ["and ", "or ", "so "].iter();
+    let joint = joints.find(|joint| text[begin..].starts_with(**joint));
+    begin + joint.map_or(0, |joint| joint.len())
+}
+
+/// The end of the first clause of `text`.
+fn clause_ends(text: &str) -> usize {
+    let (bytes, mut depth, mut is_quoted) = (text.as_bytes(), 0, false);
+    let ends = |at: &usize| match bytes[*at] {
+        b'`' => {
+            is_quoted = !is_quoted;
+            false
+        }
+        b'\n' => true,
+        _ if is_quoted => false,
+        b'(' => {
+            depth += 1;
+            false
+        }
+        b')' if depth > 0 => {
+            depth -= 1;
+            false
+        }
+        b')' => true,
+        b';' | b':' | b',' | b'.' => {
+            let next = bytes.get(at + 1);
+            depth == 0 && next.is_none_or(u8::is_ascii_whitespace)
+        }
+        _ => false,
+    };
+    (0..text.len()).find(ends).unwrap_or(text.len())
 }
 
 /// The command `line`, such as `mcpzip status`, with the options.
@@ -87,7 +173,7 @@ pub(crate) fn command_with_options(line: &str) -> String {
 
 impl Options {
     fn complete<'t>(&self, text: &'t str) -> Cow<'t, str> {
-        if self.text.is_empty() && !self.is_inline || !text.contains("`mcpzip ") {
+        if self.text.is_empty() && !self.is_inline || !text.contains(START) {
             return Cow::Borrowed(text);
         }
         let (mut text, writes) = self.commands(text);
@@ -100,7 +186,7 @@ impl Options {
 
     /// The text with the options, and whether one of its commands writes.
     fn commands(&self, text: &str) -> (String, bool) {
-        let mut parts = text.split("`mcpzip ");
+        let mut parts = text.split(START);
         let mut whole = parts.next().unwrap_or_default().to_owned();
         let mut writes = false;
         for part in parts {
@@ -138,6 +224,71 @@ fn quoted(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_person_at_a_gateway_reads_whom_to_ask_in_place_of_a_command() {
+        let window = "the window of this gateway";
+        for (text, expected, to_manager) in [
+            (
+                "login needed: run `mcpzip login web`, because the previous login has ended. Next: call again.",
+                "login needed: ask who runs this gateway, because the previous login has ended. Next: call again.",
+                "",
+            ),
+            (
+                "web (server `web` requires a login (HTTP 401): run `mcpzip login web`), git",
+                "web (server `web` requires a login (HTTP 401): ask who runs this gateway), git",
+                "",
+            ),
+            (
+                "renew the token there, or remove it and run `mcpzip login web`",
+                "renew the token there, or ask who runs this gateway",
+                "",
+            ),
+            (
+                "before a person approves it (`mcpzip approve web`). Next: use another tool.",
+                "before a person approves it (ask who runs this gateway). Next: use another tool.",
+                "before a person approves it (in the window of this gateway). Next: use another tool.",
+            ),
+            (
+                "so `mcpzip doctor` and `mcpzip logs web` show a person its own words; next attempt now",
+                "so ask who runs this gateway; next attempt now",
+                "",
+            ),
+            (
+                "it is withheld; `mcpzip logs web` shows it to a person",
+                "it is withheld; ask who runs this gateway",
+                "it is withheld; see the window of this gateway",
+            ),
+            (
+                "set it there, store a value with `mcpzip secret set A` and write `${keyring:A}`, or write `${A:-default}`",
+                "set it there, ask who runs this gateway, or write `${A:-default}`",
+                "",
+            ),
+            (
+                "it cannot be applied. `mcpzip --config 'a b' doctor git` shows the reason",
+                "it cannot be applied. Ask who runs this gateway",
+                "",
+            ),
+            (
+                "on the page `/logins` of `mcpzip serve --http` alone",
+                "on the page `/logins` of this gateway alone",
+                "",
+            ),
+            (
+                "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
+                "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
+                "",
+            ),
+        ] {
+            assert_eq!(without_commands(text, None), expected);
+            let to_manager = if to_manager.is_empty() {
+                expected
+            } else {
+                to_manager
+            };
+            assert_eq!(without_commands(text, Some(window)), to_manager);
+        }
+    }
 
     #[test]
     fn a_command_acts_on_the_same_configuration() {

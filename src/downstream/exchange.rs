@@ -22,12 +22,12 @@ pub(crate) enum Exchange {
         /// The receipt of the line to answer.
         receipt: Receipt,
     },
-    /// The client's only outbox, for a message that came with an access token.
-    Scoped {
+    /// The stream of a client of HTTP+SSE, which all messages share.
+    Sse {
         /// The outbox.
         outbox: Outbox,
-        /// The scopes of the token.
-        scopes: Arc<BTreeSet<String>>,
+        /// The scopes of the message's access token, if it has one.
+        scopes: Option<Arc<BTreeSet<String>>>,
     },
     /// An outbox of its own, which is closed after the response.
     Own {
@@ -64,16 +64,21 @@ impl Exchange {
         match self {
             Self::Shared(outbox)
             | Self::Journaled { outbox, .. }
-            | Self::Scoped { outbox, .. }
+            | Self::Sse { outbox, .. }
             | Self::Own { outbox, .. } => outbox,
         }
+    }
+
+    /// Whether its client is there when the run ends, and no other process takes its requests over.
+    pub(super) fn is_over_http(&self) -> bool {
+        matches!(self, Self::Sse { .. } | Self::Own { .. })
     }
 
     /// The trace context of the HTTP request.
     pub(super) fn passed(&self) -> Option<&Arc<Context>> {
         match self {
             Self::Own { passed, .. } => passed.as_ref(),
-            Self::Shared(_) | Self::Journaled { .. } | Self::Scoped { .. } => None,
+            Self::Shared(_) | Self::Journaled { .. } | Self::Sse { .. } => None,
         }
     }
 
@@ -81,15 +86,14 @@ impl Exchange {
     pub(super) fn params(&self) -> Option<&Arc<headers::Params>> {
         match self {
             Self::Own { params, .. } => params.as_ref(),
-            Self::Shared(_) | Self::Journaled { .. } | Self::Scoped { .. } => None,
+            Self::Shared(_) | Self::Journaled { .. } | Self::Sse { .. } => None,
         }
     }
 
     /// The scopes of the request's access token, if it has one.
     pub(super) fn scopes(&self) -> Option<&Arc<BTreeSet<String>>> {
         match self {
-            Self::Own { scopes, .. } => scopes.as_ref(),
-            Self::Scoped { scopes, .. } => Some(scopes),
+            Self::Own { scopes, .. } | Self::Sse { scopes, .. } => scopes.as_ref(),
             Self::Shared(_) | Self::Journaled { .. } => None,
         }
     }
@@ -98,14 +102,14 @@ impl Exchange {
     pub(super) fn receipt(&self) -> Option<&Receipt> {
         match self {
             Self::Journaled { receipt, .. } => Some(receipt),
-            Self::Shared(_) | Self::Scoped { .. } | Self::Own { .. } => None,
+            Self::Shared(_) | Self::Sse { .. } | Self::Own { .. } => None,
         }
     }
 
     /// Marks the response as given, or as not to come.
     pub(super) fn end(&self) {
         match self {
-            Self::Shared(_) | Self::Scoped { .. } => {}
+            Self::Shared(_) | Self::Sse { .. } => {}
             Self::Journaled { outbox, receipt } => outbox.finish_when_written(receipt),
             Self::Own { outbox, .. } => outbox.close(),
         }

@@ -81,7 +81,7 @@ impl Of<'_> {
             "jsonrpc.request.id",
             id.unwrap_or_else(|| self.id.as_json().to_owned()),
         );
-        if let Exchange::Own { .. } = self.exchange {
+        if self.exchange.is_over_http() {
             span.set("network.transport", "tcp");
             span.set("network.protocol.name", "http");
         } else {

@@ -665,7 +665,7 @@ impl Proxy {
             self.callers.seen(caller.capabilities);
         }
         if let Some(refusal) = self.refusal(&caller.client) {
-            return refusal;
+            return refusal.advised(&self.unscoped());
         }
         if !self.awaits_roots(&caller.client) {
             self.surfaces.settle(&caller.client);
@@ -673,7 +673,7 @@ impl Proxy {
         let view = self.view_for(caller, method).await;
         let passing = self.with_common(&view, caller);
         let caller = passing.as_ref().unwrap_or(caller);
-        match method {
+        let reply = match method {
             "tools/list" => self.tools.list(&view, caller, params).await,
             "tools/call" => self.tools.answer_call(&view, caller, params, line).await,
             "tasks/get" | "tasks/update" | "tasks/cancel" if modern => {
@@ -693,7 +693,8 @@ impl Proxy {
                     .await
                     .unwrap_or_else(unknown)
             }
-        }
+        };
+        reply.advised(&view)
     }
 
     /// The view of a request's client.

@@ -125,18 +125,25 @@ impl View {
         self.seen(|config, scope| scope.map_or(config, |scope| &scope.config).clone())
     }
 
-    /// A text for the client, with the commands that it names as its user can run them.
+    /// Words of mcpzip for the client, with the commands that they name as its user can run them; for a person who uses the gateway of
+    /// others, with whom to ask.
     #[must_use]
     pub(crate) fn advised<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let config = self.source.config();
-        if !config.is_for_person() {
-            return config::with_options(text);
+        match config.is_for_person() {
+            true => config::without_commands(text, config.window_of_manager().as_deref()),
+            false => config::with_options(text),
         }
-        let window = config.window_of_manager();
-        let way = window.map_or("ask who runs this gateway".to_owned(), |window| {
-            format!("in {window}")
-        });
-        Cow::Owned(config::without_commands(text, &way))
+    }
+
+    /// Words that several surfaces show: as [`View::advised`] for a person who uses the gateway of others. Otherwise they are unchanged,
+    /// because the surface adds the options.
+    #[must_use]
+    pub(crate) fn suited(&self, text: String) -> String {
+        match self.source.config().is_for_person() {
+            true => self.advised(&text).into_owned(),
+            false => text,
+        }
     }
 
     /// The current catalog, without hidden servers. The meta-tools show no tools for apps; in direct mode, a client that shows apps hides

@@ -441,7 +441,7 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
         }
         AuthRequired::Login => login,
         AuthRequired::Sealed(reason) => {
-            format!("; {reason}{login}, which replaces it, or unlock the keychain")
+            format!("; {reason}{login} to replace it, or unlock the keychain")
         }
         AuthRequired::Renewal => format!("{login}, because the previous login has ended"),
         AuthRequired::Refused => format!(

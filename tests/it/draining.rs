@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::support::gateway::{Call, Gateway};
+use crate::support::gateway::{Call, Gateway, Incoming, initialize};
 use crate::support::script::{answer, sleep};
 use crate::support::{Server, Setup, until};
 
@@ -102,6 +102,55 @@ fn a_call_with_an_event_stream_hears_that_it_may_have_acted() {
             answer.contains("text/event-stream") && answer.contains("may have acted"),
             "{answer}"
         );
+    }
+}
+
+/// The stream of a client of HTTP+SSE that has begun the call with id 5.
+fn begin_on_stream(setup: &Setup, gateway: &Gateway) -> Incoming {
+    let stream = gateway.call("GET", "/sse");
+    let mut stream = stream.header("Accept", "text/event-stream").open();
+    let path = stream.event().unwrap().data;
+    let post = |body: &str| {
+        let post = gateway.call("POST", &path);
+        let post = post.header("Content-Type", "application/json").body(body);
+        assert_eq!(post.send().status, 202);
+    };
+    post(&initialize("2024-11-05", &json!({})));
+    stream.message();
+    post(
+        r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"execute_tool","arguments":{"name":"slow__work"}}}"#,
+    );
+    setup.home().wait_for("slow", "tools/call");
+    stream
+}
+
+#[test]
+fn a_client_of_http_and_sse_gets_its_answer_before_the_end() {
+    let setup = slow(1500, &json!({ "drain": "60s" }));
+    let mut gateway = setup.serve(&[]);
+    let mut stream = begin_on_stream(&setup, &gateway);
+    let start = Instant::now();
+    terminate(&mut gateway);
+    let answer = stream.message();
+    assert_eq!((answer.id(), answer.text().as_str()), ("5", "worked"));
+    assert_eq!(stream.event(), None);
+    assert_eq!(gateway.process().wait().code(), Some(0));
+    assert!(start.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_client_of_http_and_sse_hears_that_its_call_may_have_acted() {
+    for http in [json!({ "drain": "1s" }), json!({})] {
+        let setup = slow(60_000, &http);
+        let mut gateway = setup.serve(&[]);
+        let mut stream = begin_on_stream(&setup, &gateway);
+        terminate(&mut gateway);
+        let answer = stream.message();
+        assert_eq!(answer.id(), "5");
+        let told = answer.tool_error();
+        assert!(told.contains("may have acted"), "{http}: {told}");
+        assert_eq!(stream.event(), None);
+        gateway.process().wait();
     }
 }
 

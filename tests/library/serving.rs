@@ -3,7 +3,7 @@
 use mcpzip::{ErrorKind, HttpOptions, Runner, Server};
 use serde_json::json;
 
-use crate::support::{get, one_tool};
+use crate::support::{get, one_tool, scripted, tool};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_runner_serves_its_servers_to_another_one_over_http() {
@@ -179,6 +179,79 @@ async fn a_filter_of_an_agent_is_neither_offered_nor_are_calls_with_one_made() {
     call.as_object_mut().unwrap().remove("select");
     let done = agent.execute("all__execute_tool", call).await.unwrap();
     assert!(!done.is_error() && log().contains("tools/call"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_users_own_filter_of_a_tool_is_applied_for_agents_and_the_program() {
+    let home = tempfile::tempdir().unwrap();
+    let items = json!({ "items": [{ "id": 1 }, { "id": 2 }] });
+    let list = json!([{ "result": { "content": [], "structuredContent": items } }]);
+    let script = json!({ "tools": [tool("list", "Lists"), tool("odd", "Lists"), tool("loop", "Lists"), tool("flood", "Lists")],
+        "calls": { "list": list, "odd": list, "loop": list, "flood": list } });
+    let filters = json!({ "override": {
+        "list": { "select": ".items[].id" },
+        "odd": { "select": ".items.id" },
+        "loop": { "select": "last(range(100000000))" },
+        "flood": { "select": "range(1000) | \"a\" * 100000" },
+    } });
+    for surface in ["tools", "direct"] {
+        let shop = scripted(home.path(), "shop", &script).setting("tools", filters.clone());
+        let runner = Runner::builder()
+            .config_str(json!({ "surface": surface }).to_string())
+            .server("shop", shop);
+        let runner = runner.build().await.unwrap();
+        let server = runner.serve_http(HttpOptions::new("127.0.0.1", 0)).await;
+        let agent = Runner::builder().server("all", Server::http(server.as_ref().unwrap().url()));
+        let agent = agent.build().await.unwrap();
+        let called = async |tool: &str| {
+            let client = agent.client("all").unwrap();
+            let result = match surface {
+                "direct" => client.call_raw(&format!("shop__{tool}"), &json!({})).await,
+                _ => {
+                    let call = json!({ "name": format!("shop__{tool}"), "arguments": {} });
+                    client.call_raw("execute_tool", &call).await
+                }
+            };
+            result.unwrap()
+        };
+        assert_eq!(called("list").await.text(), "1\n2", "{surface}");
+        let own = runner.execute("shop__list", json!({})).await.unwrap();
+        assert_eq!(own.text(), "1\n2");
+        // A filter that fails, or does too much, is not applied; the agent hears so, or gets the whole result.
+        for (tool, reason) in [
+            ("odd", "the filter failed"),
+            ("loop", "the filter was stopped"),
+            ("flood", "an output of more than 8 MB"),
+        ] {
+            let result = called(tool).await;
+            match surface {
+                "direct" => assert_eq!(result.structured(), Some(&items), "{tool}"),
+                _ => assert!(result.text().contains(reason), "{tool}: {}", result.text()),
+            }
+        }
+        assert_eq!(called("list").await.text(), "1\n2", "others go on");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_of_any_depth_do_not_end_a_program_that_filters_them() {
+    let home = tempfile::tempdir().unwrap();
+    let deep = "[".repeat(300_000) + &"]".repeat(300_000);
+    let steps = json!([{ "result": { "content": [{ "type": "text", "text": deep }] } }]);
+    let filter = json!({ "override": { "list": { "select": ".[0]" } } });
+    let runner = Runner::builder()
+        .server("plain", one_tool(home.path(), "read", &steps))
+        .server(
+            "shop",
+            one_tool(home.path(), "list", &steps).setting("tools", filter),
+        );
+    let runner = runner.build().await.unwrap();
+    let own = runner.execute("plain__read", json!({})).select(".[0]");
+    let error = own.await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Filter);
+    assert!(error.to_string().contains("128 levels"), "{error}");
+    let whole = runner.execute("shop__list", json!({})).await.unwrap();
+    assert_eq!(whole.text().len(), deep.len());
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -159,7 +159,8 @@ pub(super) async fn tidy(shared: &Shared) {
         () = tidying => {}
         () = shared.tasks.stopped() => {}
     }
-    shared.sessions.end_all();
+    // The last answers still have to be written.
+    shared.sessions.end_all(GRACE / 2).await;
 }
 
 /// Has the system probe an idle connection, so that one of a machine that is gone ends and frees its place. If this

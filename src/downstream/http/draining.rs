@@ -10,6 +10,7 @@ use axum::http::header::CONNECTION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures_util::future::BoxFuture;
 use http_body_util::BodyExt as _;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -27,9 +28,10 @@ pub(super) struct Draining {
 }
 
 /// A running server, to be ended.
-#[derive(Debug)]
 pub(crate) struct Running {
     draining: Draining,
+    /// Resolves when the requests that are answered on streams of their clients have ended.
+    answered: BoxFuture<'static, ()>,
     limit: Option<Duration>,
     /// How long the end is announced before it begins.
     notice: Duration,
@@ -74,10 +76,16 @@ impl Draining {
         self.begun.clone().cancelled_owned()
     }
 
-    /// The running server, which gets this time for its last requests.
-    pub(super) fn running(&self, limit: Option<Duration>, notice: Duration) -> Running {
+    /// The running server, which gets this time for its last requests: those in progress, and those until `answered` resolves.
+    pub(super) fn running(
+        &self,
+        limit: Option<Duration>,
+        notice: Duration,
+        answered: BoxFuture<'static, ()>,
+    ) -> Running {
         Running {
             draining: self.clone(),
+            answered,
             limit,
             notice,
         }
@@ -106,9 +114,13 @@ impl Running {
             limit_in_seconds,
             "no new requests are taken"
         );
-        tokio::select! {
+        let finished = async {
             // The sender is a part of this server, so it does not end before.
-            _ = requests.wait_for(|count| *count == 0) => {}
+            let _ = requests.wait_for(|count| *count == 0).await;
+            self.answered.await;
+        };
+        tokio::select! {
+            () = finished => {}
             () = tokio::time::sleep(limit) => {
                 tracing::warn!("the last requests take too long and are cancelled");
             }

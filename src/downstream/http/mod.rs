@@ -314,7 +314,9 @@ impl Server {
         }
         let pages = pages.filter(|_| self.has_window);
         let router = router(shared.clone(), pages);
-        let running = shared.draining.running(drain, notice);
+        let sessions = shared.sessions.clone();
+        let answered = Box::pin(async move { sessions.answered().await });
+        let running = shared.draining.running(drain, notice, answered);
         tasks.spawn(accepting::accept(self.listener, self.tls, router, shared));
         running
     }

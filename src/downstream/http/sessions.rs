@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use futures_util::future::join_all;
 use parking_lot::{Mutex, MutexGuard};
 
 use super::admission::Kind;
@@ -242,9 +243,24 @@ impl Sessions {
         });
     }
 
-    /// Ends all sessions.
-    pub(super) fn end_all(&self) {
-        self.entries().drain().for_each(|(_, entry)| entry.close());
+    /// Resolves when no request of a client of HTTP+SSE is in progress; the POST of such a request is answered at once.
+    pub(super) async fn answered(&self) {
+        let entries: Vec<_> = self.entries().values().cloned().collect();
+        for entry in entries.iter().filter(|entry| entry.kind == Kind::Sse) {
+            entry.session.idle().await;
+        }
+    }
+
+    /// Ends all sessions. The end of the run has cancelled their requests, whose last answers go to the streams that clients of
+    /// HTTP+SSE have: these stay open until then, at most for `limit`.
+    pub(super) async fn end_all(&self, limit: Duration) {
+        let entries: Vec<_> = self.entries().drain().map(|(_, entry)| entry).collect();
+        let ended = entries.iter().map(|entry| async move {
+            // A client that reads nothing is not waited for.
+            let _ = tokio::time::timeout(limit, entry.session.idle()).await;
+            entry.close();
+        });
+        join_all(ended).await;
     }
 
     fn entries(&self) -> MutexGuard<'_, HashMap<String, Arc<SessionEntry>>> {

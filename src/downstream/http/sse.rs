@@ -128,12 +128,9 @@ pub(super) async fn message(State(shared): State<Arc<Shared>>, request: Request)
                     Err(refusal) => return refusal.answer(Some(&request.id)),
                 }
             }
-            let exchange = match admission.scopes() {
-                Some(scopes) => Exchange::Scoped {
-                    outbox,
-                    scopes: scopes.clone(),
-                },
-                None => Exchange::Shared(outbox),
+            let exchange = Exchange::Sse {
+                outbox,
+                scopes: admission.scopes().cloned(),
             };
             guard.session().receive_envelope(&text, envelope, &exchange);
         }

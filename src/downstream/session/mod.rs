@@ -218,6 +218,13 @@ impl Session {
         self.in_flight.ended().await;
     }
 
+    /// Resolves when no request is in flight. It has one caller at a time.
+    pub(super) async fn idle(&self) {
+        while self.in_flight() > 0 {
+            self.finished().await;
+        }
+    }
+
     /// Cancels all requests.
     pub(crate) fn cancel_all(&self) {
         self.in_flight.cancel_all();

@@ -93,12 +93,13 @@ impl Session {
                 }
                 // A cancelled request has no response (basic/patterns/cancellation), but its batch continues without
                 // it. A client over HTTP may be there when the run ends; no process takes its requests over.
-                () = cancelled.cancelled() => match &answer.exchange {
-                    Exchange::Own { .. } if session.tasks.stop().is_cancelled() => {
+                () = cancelled.cancelled() => {
+                    if answer.exchange.is_over_http() && session.tasks.stop().is_cancelled() {
                         answer.push(session.unanswered(&id, &method));
+                    } else {
+                        answer.leave();
                     }
-                    _ => answer.leave(),
-                },
+                }
             }
         }));
     }

@@ -405,7 +405,7 @@ impl AuthorizationServer {
                 return Visit::page(
                     403,
                     "You are not known here",
-                    "This browser belongs to no one who was invited. Ask the administrator of the server for an invitation (`mcpzip token invite`), open its link in this browser, and start again in your client.",
+                    "This browser belongs to no one who was invited. Ask the administrator of the server for an invitation, open its link in this browser, and start again in your client.",
                 );
             }
         };

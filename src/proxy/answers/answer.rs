@@ -11,7 +11,7 @@ use super::Answers;
 use super::compact::compacted;
 use super::content::{HEAD, Looked, head, text_of};
 use super::duplicate::{KeptForm, without_duplicate};
-use super::projection::shape_of;
+use super::projection::{Selector, shape_of};
 use crate::config::{Lifetime, ResultForm};
 use crate::executable;
 use crate::proxy::view::View;
@@ -33,10 +33,10 @@ const OF_THE_USER: u64 = u64::MAX;
 /// The note when the rest of a selected result could not be stored.
 const REST_LOST: &str = "The rest of the result could not be stored, and is gone.";
 
-/// The call that is answered, and the caller's selection.
+/// The call that is answered, and the selection of its result.
 pub(in crate::proxy) struct AnsweredCall<'a> {
     pub(in crate::proxy) name: &'a QualifiedName,
-    pub(in crate::proxy) select: Option<&'a str>,
+    pub(in crate::proxy) select: Option<Selector<'a>>,
     /// The budget of the tool, in place of the configured one.
     pub(in crate::proxy) budget: Option<usize>,
     /// The form of the tool, in place of the client's and the configured one.
@@ -142,7 +142,7 @@ impl Answers {
     pub(in crate::proxy) async fn selected(
         &self,
         result: RawResult,
-        select: Option<&str>,
+        select: Option<Selector<'_>>,
         budget: Option<usize>,
     ) -> Reply {
         if result.required_input().is_some() {
@@ -237,7 +237,7 @@ impl Answers {
         &self,
         result: &Bytes,
         looked: &Looked,
-        filter: &str,
+        filter: Selector<'_>,
         budget: usize,
         asked: &AnsweredCall<'_>,
     ) -> (Reply, bool) {

@@ -58,11 +58,7 @@ impl Failure {
     /// The failure, its server, and the next step for an agent, without the secrets of the configuration.
     #[must_use]
     pub(crate) fn text(&self, view: &View) -> String {
-        let text = self.words(view).whole();
-        match view.config().is_for_person() {
-            true => view.advised(&text).into_owned(),
-            false => text,
-        }
+        view.suited(self.words(view).whole())
     }
 
     /// The failure and its server without advice to an agent, for a program, and without the secrets of the configuration.

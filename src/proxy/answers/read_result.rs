@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use super::Answers;
 use super::answer::place;
 use super::content::{Content, HEAD, head};
-use super::projection::{input_of, shape_of};
+use super::projection::{Selector, input_of, shape_of};
 use crate::mcp::Object;
 use crate::proxy::view::View;
 use crate::proxy::{Caller, Reply};
@@ -92,6 +92,7 @@ impl Answers {
         filter: &str,
     ) -> Reply {
         let share = caller.map_or(COMMAND_LINE, |caller| caller.client.share());
+        let filter = Selector::Agent(filter);
         match self.projection.select(share, filter, data).await {
             Ok(text) => {
                 let length = text.chars().count();

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 use crate::config::with_options;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, RequestId, Revision};
+use crate::proxy::view::View;
 use crate::upstream::{CallError, RawResult, Word, required_input};
 
 /// Cacheable for a day: only an edit of the configuration changes it. It names servers that only one user may see.
@@ -126,6 +127,25 @@ impl Reply {
             message,
             data: None,
             cause: None,
+        }
+    }
+
+    /// A JSON-RPC error with the commands that it names as the client's user can run them. A tool result is advised when it is made,
+    /// because it may contain texts of servers.
+    pub(in crate::proxy) fn advised(self, view: &View) -> Self {
+        match self {
+            Self::Error {
+                code,
+                message,
+                data,
+                cause,
+            } => Self::Error {
+                code,
+                message: view.advised(&message).into_owned(),
+                data,
+                cause,
+            },
+            other => other,
         }
     }
 

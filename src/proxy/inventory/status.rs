@@ -336,6 +336,9 @@ impl Inventory {
             instance: 0,
             connections: 0,
         }));
+        for server in &mut servers {
+            server.reason = server.reason.take().map(|reason| view.suited(reason));
+        }
         Status {
             version: env!("CARGO_PKG_VERSION"),
             configuration: config.path.as_ref().map(|path| path.display().to_string()),

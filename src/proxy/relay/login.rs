@@ -1,6 +1,6 @@
 //! Logins with the client's help: a client that supports elicitation by URL is asked to open the login page, and the
 //! call continues after the login (2025-11-25 and 2026-07-28, client/elicitation, URL mode). Other clients get the
-//! command to run.
+//! command to run, or whom to ask at a gateway.
 //!
 //! All calls that need a login at one server share one page. mcpzip does not open the page itself: that is between
 //! the client and its user.

@@ -16,6 +16,7 @@ use crate::catalog::{Rejected, Tool};
 use crate::limits::{Permit, Request};
 use crate::mcp::object::quoted;
 use crate::mcp::{Frame, Object};
+use crate::proxy::answers::projection::Selector;
 use crate::proxy::arguments::{Checked, Repair, Schema};
 use crate::proxy::failure::Failure;
 use crate::proxy::ledger::CallEvent;
@@ -84,7 +85,8 @@ impl Tools {
             .and_then(|tool| tool.adapted()?.select());
         Ok(match (outcome.reply, select) {
             (Reply::Relayed(result), Some(select)) => {
-                self.answers.selected(result, Some(select), None).await
+                let select = Some(Selector::User(select));
+                self.answers.selected(result, select, None).await
             }
             (reply, _) => reply,
         })

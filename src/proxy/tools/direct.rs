@@ -23,6 +23,7 @@ use crate::mcp::headers::Mismatch;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object};
 use crate::proxy::answers::answer::AnsweredCall;
+use crate::proxy::answers::projection::Selector;
 use crate::proxy::features::page::{Cursor, FIRST_LISTING, PAGE};
 use crate::proxy::ledger::CallEvent;
 use crate::proxy::own_uris;
@@ -262,7 +263,7 @@ impl Tools {
         let adapted = tool.adapted();
         let asked = AnsweredCall {
             name: &name,
-            select: adapted.and_then(Adapted::select),
+            select: adapted.and_then(Adapted::select).map(Selector::User),
             budget: adapted.and_then(Adapted::budget),
             form: adapted.and_then(Adapted::form),
             caller,

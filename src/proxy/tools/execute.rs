@@ -14,6 +14,7 @@ use crate::mcp::Object;
 use crate::mcp::object::quoted;
 use crate::proxy::answers::answer::AnsweredCall;
 use crate::proxy::answers::duplicate::repeats;
+use crate::proxy::answers::projection::Selector;
 use crate::proxy::arguments::Repair;
 use crate::proxy::relay::consent::Agreement;
 use crate::proxy::view::View;
@@ -196,9 +197,8 @@ impl Tools {
                 let adapted = tool.adapted();
                 let asked = AnsweredCall {
                     name: &tool.own_name(),
-                    select: select
-                        .as_deref()
-                        .or_else(|| adapted?.select().filter(|_| executable::is_mcpzip())),
+                    select: (select.as_deref().map(Selector::Agent))
+                        .or_else(|| adapted?.select().map(Selector::User)),
                     budget: adapted.and_then(Adapted::budget),
                     form: adapted.and_then(Adapted::form),
                     caller: &shared.context.caller,

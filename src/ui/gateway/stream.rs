@@ -105,10 +105,39 @@ pub(super) fn past(visit: &Visit, since: u64) -> Value {
     })
 }
 
-fn seen(visit: &Visit, mut past: Past) -> Past {
-    past.events.retain(|event| may_see(visit, event));
-    past.calls.retain(|event| may_see(visit, event));
-    past
+fn seen(visit: &Visit, past: Past) -> Past {
+    let seen = |events: Vec<Arc<Numbered>>| {
+        let events = events.into_iter();
+        events.filter_map(|event| told(visit, event)).collect()
+    };
+    Past {
+        events: seen(past.events),
+        calls: seen(past.calls),
+        ..past
+    }
+}
+
+/// The event as a person reads it, if they may see it.
+fn told(visit: &Visit, numbered: Arc<Numbered>) -> Option<Arc<Numbered>> {
+    if !may_see(visit, &numbered) {
+        return None;
+    }
+    let Event::ServerFailed { server, reason } = &numbered.event else {
+        return Some(numbered);
+    };
+    if visit.manages() {
+        return Some(numbered);
+    }
+    let reason = visit.proxy().ok()?.unscoped().suited(reason.clone());
+    let event = Event::ServerFailed {
+        server: server.clone(),
+        reason,
+    };
+    Some(Arc::new(Numbered {
+        event,
+        owner: numbered.owner.clone(),
+        ..*numbered
+    }))
 }
 
 /// Opens a stream; `None` if the person has too many.
@@ -169,10 +198,11 @@ impl EventStream {
                     return self.visit.is_current().then(|| ":\n\n".to_owned());
                 }
                 heard = self.listener.next() => match heard {
-                    Heard::Event(event) if may_see(&self.visit, &event) => {
-                        return Some(event_text(event.number, &*event));
+                    Heard::Event(event) => {
+                        if let Some(event) = told(&self.visit, event) {
+                            return Some(event_text(event.number, &*event));
+                        }
                     }
-                    Heard::Event(_) => {}
                     Heard::Lagged(lost) => return Some(lagged_text(lost)),
                 },
             }

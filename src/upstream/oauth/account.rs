@@ -20,6 +20,7 @@ use super::store::{Login, Record, Store};
 use super::token::{Token, TokenEndpoint};
 use crate::config::{self, Era, Grant, Remote, Transport, UpstreamIdentity};
 use crate::mcp::Revision;
+use crate::text::chain;
 use crate::tool::ServerName;
 use crate::upstream::UpstreamContext;
 use crate::upstream::opening::openings;
@@ -81,6 +82,20 @@ pub(crate) struct LoggedOut {
 }
 
 impl LoggedOut {
+    /// Why tokens were not revoked, each with its causes.
+    pub(crate) fn reasons(&self) -> Vec<String> {
+        let reasons = self.unrevoked.iter().map(|error| chain(error));
+        reasons.collect()
+    }
+
+    /// The text for a person about tokens of `server` that were not revoked, for these reasons.
+    pub(crate) fn still_valid(server: &str, reasons: &[String]) -> String {
+        format!(
+            "tokens of `{server}` stay valid until they end, because they were not revoked: {}. Your account there may have a page that ends the access of mcpzip",
+            reasons.join("; ")
+        )
+    }
+
     /// Records how a revocation ended.
     pub(super) fn note(&mut self, server: &ServerName, revoked: Result<(), LoginError>) {
         if let Err(error) = revoked {

@@ -243,7 +243,9 @@ fn a_person_who_was_invited_lets_a_client_in() {
     let mut browser = Browser::default();
     let page = browser.authorize(&gateway, &[("client_id", client.as_str())]);
     assert_eq!(page.status, 403);
-    assert!(page.body.contains("mcpzip token invite"), "{page:?}");
+    assert!(page.body.contains("for an invitation"), "{page:?}");
+    // The stranger cannot run a command there.
+    assert!(!page.body.contains("mcpzip token"), "{page:?}");
 
     let link = invite(&setup, &["anna", "--role", "dev"]);
     let page = browser.accept(&gateway, &link);

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::issued::{Issuer, Key, now, with};
 use super::{As as _, Session, execute, said, token};
-use crate::support::authority::{Authority, Manner, get, location};
+use crate::support::authority::{self, Authority, Manner, get, location};
 use crate::support::gateway::{Call, Gateway};
 use crate::support::http::{HttpServer, Reply, Request};
 use crate::support::identity_provider::{Conduct, IdentityProvider};
@@ -773,6 +773,99 @@ fn each_person_logs_in_for_himself_on_the_page() {
     client.finish();
     let refused = setup.run(&["login", "web"]).code(1);
     assert!(refused.stderr.contains("/logins"), "{refused}");
+}
+
+#[test]
+fn the_page_says_which_tokens_a_logout_leaves_valid() {
+    for (endpoint, words) in [
+        (
+            json!("http://127.0.0.1:9/revoke"),
+            "`http://127.0.0.1:9/revoke`",
+        ),
+        (json!(null), "revokes no tokens of this login"),
+    ] {
+        let authority = Authority::start(Manner {
+            metadata: json!({ "revocation_endpoint": endpoint }),
+            ..Manner::default()
+        });
+        let setup = people(&authority);
+        let anna = token(&setup, &["anna", "--role", "all"]);
+        let gateway = setup.serve(&[]);
+        logged_in(&gateway, &anna);
+        let page = gateway.call("GET", "/logins").by(&anna).send();
+        let fields = [("mark", &*mark(&page.body)), ("server", "web")];
+        let ended = submit(&gateway, "/logins/end", &fields).by(&anna).send();
+        assert_eq!(ended.status, 200, "{ended:?}");
+        for words in [
+            "logged out of <b>web</b>",
+            "stay valid until they end",
+            words,
+        ] {
+            assert!(ended.body.contains(words), "{words}: {ended:?}");
+        }
+        let page = gateway.call("GET", "/logins").by(&anna).send();
+        assert!(page.body.contains("not logged in"), "{page:?}");
+    }
+}
+
+#[test]
+fn people_read_whom_to_ask_about_a_server_and_no_command() {
+    let authority = Authority::start(Manner::default());
+    let apart = Apart::start(named);
+    let forward = json!({ "identity": { "forward": { "header": "X-User" } } });
+    let keys = HttpServer::start(|request, reply| match request.path.as_str() {
+        "/mcp" => reply.whole("401 Unauthorized", "", "an API key, please"),
+        _ => reply.whole("404 Not Found", "", ""),
+    });
+    let setup = of_people(authority.setup(json!({})))
+        .entry("apart", &apart.web.entry(forward))
+        .entry("keys", &keys.entry(json!({ "identity": "per_user" })))
+        .entry(
+            "bad",
+            r#"{ "command": "bad", "env": { "K": "${NO_SUCH}" } }"#,
+        )
+        .setting("expose", json!({ "prompts": true }));
+    authority::log_in(&setup);
+    let anna = token(&setup, &["anna", "--role", "all"]);
+    let gateway = setup.serve(&[]);
+    let asks = |said: &str, words: &str| {
+        assert!(said.contains(words), "{words}: {said}");
+        assert!(!said.contains("`mcpzip "), "{said}");
+    };
+    assert_eq!(execute(&gateway, "web__t", &anna), "200 fine");
+    let prompt = || ask(&gateway, "prompts/get", r#""name":"prompt""#, &anna);
+    until("the prompt to be known", || {
+        prompt().contains("asked by anna").then_some(())
+    });
+    // The login of a server that all share has ended.
+    authority.revoke(true);
+    let needed =
+        "login needed: ask who runs this gateway, because the previous login has ended. Next:";
+    asks(&execute(&gateway, "web__t", &anna), needed);
+    let several =
+        r#""name":"execute_tool","arguments":{"calls":[{"name":"web__t"},{"name":"web__u"}]}"#;
+    let several = gateway.modern("tools/call", several).by(&anna).send();
+    asks(&several.body, "login needed: ask who runs this gateway");
+    // An entry of the configuration cannot be used.
+    let unset = "set it where mcpzip is started, ask who runs this gateway, or write";
+    asks(&execute(&gateway, "bad__t", &anna), unset);
+    asks(&search(&gateway, "nonsense", &anna), unset);
+    for tool in ["mcpzip__status", "mcpzip__servers"] {
+        asks(&execute(&gateway, tool, &anna), unset);
+    }
+    // A page of the gateway.
+    let page = gateway.call("GET", "/logins").by(&anna).send();
+    let fields = [("mark", &*mark(&page.body)), ("server", "keys")];
+    let failed = submit(&gateway, "/logins/begin", &fields).by(&anna).send();
+    asks(
+        &failed.body,
+        "it needs a token or a key: ask who runs this gateway",
+    );
+    // Nothing reaches a server.
+    let _ = setup.run(&["daemon", "pause"]).code(0);
+    let paused = "until the user resumes it (ask who runs this gateway)";
+    asks(&prompt(), paused);
+    asks(&execute(&gateway, "web__t", &anna), paused);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use axum::http::StatusCode;
 use axum::response::Response;
 
+use crate::config::without_commands;
 use crate::downstream::http::page::shown;
 use crate::identity::html::{Page, escaped};
 use crate::upstream::oauth::LoginStatus;
@@ -60,10 +61,7 @@ pub(super) fn list(name: &str, is_in_session: bool, rows: &[Row], mark: &str) ->
 fn state(row: &Row) -> (String, bool) {
     match &row.state {
         Ok(None) => ("not logged in".to_owned(), false),
-        Err(reason) => (
-            format!("<span class=problem>{}</span>", escaped(reason)),
-            true,
-        ),
+        Err(reason) => (format!("<span class=problem>{}</span>", told(reason)), true),
         Ok(Some(status)) => {
             let mut text = format!("logged in at {}", escaped(&status.issuer));
             if !status.scopes.is_empty() {
@@ -136,9 +134,24 @@ pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
     page(StatusCode::OK, &html)
 }
 
+/// The page after a logout that has not ended everything, with what is left.
+pub(super) fn logged_out(server: &str, left: &str) -> Response {
+    let html = format!(
+        "<p>You are logged out of <b>{}</b> here.</p><p class=problem>But {}.</p><p><a href=\"../logins\">Go back</a></p>",
+        escaped(server),
+        told(left)
+    );
+    page(StatusCode::OK, &html)
+}
+
 /// A page with one sentence.
 pub(in crate::downstream::http) fn note(status: StatusCode, text: &str) -> Response {
-    page(status, &format!("<p>{}</p>", escaped(text)))
+    page(status, &format!("<p>{}</p>", told(text)))
+}
+
+/// A text as HTML, without the commands that it names: no one runs them in a browser.
+fn told(text: &str) -> String {
+    escaped(&without_commands(text, None))
 }
 
 fn page(status: StatusCode, body: &str) -> Response {

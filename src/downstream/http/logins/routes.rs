@@ -29,7 +29,7 @@ use crate::identity::authorization::Fields;
 use crate::proxy::Proxy;
 use crate::text::chain;
 use crate::tool::ServerName;
-use crate::upstream::oauth::{Account, Flow, LoginError, LoginRequest};
+use crate::upstream::oauth::{Account, Flow, LoggedOut, LoginError, LoginRequest};
 use crate::upstream::person::LOGINS;
 
 /// The paths, relative to that of the page.
@@ -478,15 +478,20 @@ async fn end(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let Some(place) = place(&shared, &visitor, &form) else {
         return no_place();
     };
-    if let Err(error) = place.account.log_out().await {
-        return failed(&place.server, &error);
-    }
+    let ended = match place.account.log_out().await {
+        Ok(ended) => ended,
+        Err(error) => return failed(&place.server, &error),
+    };
     // The server may keep state of the person with the connection.
     for proxy in shared.proxies.of_identity(visitor.identity()) {
         proxy.inventory.disconnect(&place.server);
     }
     place.proxy.note_logout(&place.server);
-    let_in(to_list(Some(place.server.as_str())))
+    let server = place.server.as_str();
+    let_in(match ended.reasons() {
+        reasons if reasons.is_empty() => to_list(Some(server)),
+        reasons => page::logged_out(server, &LoggedOut::still_valid(server, &reasons)),
+    })
 }
 
 /// Records a login, once.

@@ -28,7 +28,7 @@ impl Builtin {
             .text("operation")
             .unwrap_or_else(|| "list".to_owned());
         if operation == "list" {
-            return Reply::text(&self.server_list(view));
+            return Reply::text(&view.advised(&self.server_list(view)));
         }
         if view.config().management != Management::Full {
             return Reply::tool_error(

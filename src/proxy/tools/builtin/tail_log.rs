@@ -29,9 +29,10 @@ impl Builtin {
             Err(refusal) => return refusal,
         };
         if self.inventory.is_quarantined(&server) {
-            return Reply::tool_error(&format!(
+            let text = format!(
                 "the log of server `{server}` is withheld, because no person has approved the server; `mcpzip logs {server}` shows it to a person"
-            ));
+            );
+            return Reply::tool_error(&view.advised(&text));
         }
         let wanted = arguments
             .get("lines")

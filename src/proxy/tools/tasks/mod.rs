@@ -23,6 +23,7 @@ use crate::config::Verdict;
 use crate::mcp::object::quoted;
 use crate::mcp::{ErrorCode, Frame, Object, Revision, TASKS};
 use crate::proxy::answers::answer::AnsweredCall;
+use crate::proxy::answers::projection::Selector;
 use crate::proxy::callers::caller::named;
 use crate::proxy::failure::{Failure, Withheld};
 use crate::proxy::ledger::CallEvent;
@@ -528,7 +529,8 @@ impl Tools {
                 let adapted = tool.adapted();
                 let asked = AnsweredCall {
                     name: &tool.own_name(),
-                    select: (handle.select.as_deref()).or_else(|| adapted?.select()),
+                    select: (handle.select.as_deref().map(Selector::Agent))
+                        .or_else(|| adapted?.select().map(Selector::User)),
                     budget: adapted.and_then(Adapted::budget),
                     form: adapted.and_then(Adapted::form),
                     caller,
