@@ -113,7 +113,7 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
     setup.save_text(
         r#"{
   "mcpServers": {
-    "a": { "command": "mcpzip-test-no-such-program", "argz": [] },
+    "a": { "command": "mcpzip-test-no-such-program", "descripton": "" },
     "b": { "command": "x", "env": { "TOKEN": "${MCPZIP_TEST_UNSET}" } },
     "c": { "args": [] }
   }
@@ -125,7 +125,7 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
         .unwrap()
         .to_owned();
     assert!(
-        unknown.contains(":3:") && unknown.contains("did you mean `args`"),
+        unknown.contains(":3:") && unknown.contains("did you mean `description`"),
         "{unknown}"
     );
     let variable = finding(&report, "variable-missing");
