@@ -95,7 +95,7 @@ mod transport;
 mod upstream_identity;
 mod watch;
 
-pub(crate) use access_tokens::{ResourceServer, is_protected};
+pub(crate) use access_tokens::{Introspection, ResourceServer, is_protected};
 pub(crate) use adaptation::{Override, Overrides, Preset};
 pub(crate) use advice::{command_with_options, remember_options, with_options, without_commands};
 pub(crate) use approvals::ApprovalOptions;

@@ -204,6 +204,9 @@ kinds! {
     KEYS_UNUSABLE: Error "keys-unusable", "the file of keys of the authorization server cannot be used",
         why "No person can log in, and every access token of mcpzip is refused.",
         advice "Follow the message. Only if the keys are damaged or lost: `mcpzip token rotate-keys` makes new ones; all clients log in again then.";
+    ISSUER_UNUSABLE: Error "issuer-unusable", "an OAuth issuer does not answer, or not as `http.auth` expects",
+        why "Clients with its tokens, or people who log in there, are refused. A gateway that runs goes on with the keys that it has, for a day.",
+        advice "Compare `issuer` and `jwks_url` (or `introspection_url`) with the metadata of the issuer, `/.well-known/openid-configuration`; otherwise check whether it runs, and what is between: DNS, firewall, proxy (`HTTPS_PROXY`).";
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";
