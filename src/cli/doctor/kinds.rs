@@ -132,6 +132,9 @@ kinds! {
     SANDBOX_UNAVAILABLE: Error "sandbox-unavailable", "a server's sandbox cannot be made on this machine",
         why "The server does not start, because it would reach more than its entry permits.",
         advice "Follow the message: install what is missing, or take `sandbox` out of the entry if you trust the server.";
+    PROGRAM_CHANGEABLE: Warning "program-changeable", "a server without a sandbox runs a file that a server in a sandbox may change",
+        why "The server in the sandbox can replace the file, or a link on the way to it: the next start of the server then runs its code outside of every sandbox, with all your access.",
+        advice "Move the program or script of SERVER out of the named path, name less in `write` of the other entry (or change its \"project\"), or give SERVER a `sandbox` as well.";
     SANDBOX_POSSIBLE: Note "sandbox-possible", "a server is known to work in a sandbox",
         why "It can reach everything that you can: your files, your keys, the network. In a sandbox it has a data directory of its own, the files of its package and those that its entry names.",
         advice "Add the named `sandbox` to the entry of SERVER; docs/sandbox.md says what it permits.";
