@@ -201,15 +201,19 @@ pub(crate) fn change_servers(
             return Err(ChangeError::Refused(refusals));
         }
         let config = Config::parse(&document.text(), path, environment)?;
+        // To switch one of several entries would change nothing.
+        let must_be_usable = |change: &Change, fault: &EntryError| {
+            change.makes_entry() || matches!(fault, EntryError::Repeated { .. })
+        };
         let is_unusable = |fault: &&ServerFault| {
             let is_lacking = matches!(
                 fault.fault,
                 EntryError::MissingVariable { .. } | EntryError::Secret { .. }
             );
             !(may_lack_variables && is_lacking)
-                && changes
-                    .iter()
-                    .any(|(name, change)| change.makes_entry() && *name == fault.name)
+                && changes.iter().any(|(name, change)| {
+                    must_be_usable(change, &fault.fault) && *name == fault.name
+                })
         };
         let unusable = config.faults.iter().filter(is_unusable);
         let unusable = unusable.map(|fault| Refused {
