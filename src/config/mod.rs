@@ -102,7 +102,9 @@ pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use authorization::{AuthorizationServer, LoginProvider};
 pub(crate) use certificates::Certificates;
-pub(crate) use change::{Change, ChangeError, Refusal, change_servers, restrictions};
+pub(crate) use change::{
+    Change, ChangeError, Refusal, change_servers, kept_restrictions, restrictions,
+};
 pub(crate) use command_line::{CommandLine, CommandTool};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
