@@ -254,6 +254,15 @@ pub(crate) enum EntryError {
         /// The key as written.
         written: String,
     },
+    /// An unknown object in `http`.
+    #[error(
+        "unknown key `{written}`: it may be meant to keep strangers out, as `auth` and `tls` do, so nothing is served until it is \
+         corrected or removed"
+    )]
+    UnknownProtection {
+        /// The key as written.
+        written: String,
+    },
     /// Both `command` and `url`.
     #[error("has both a `command` (a local server) and a `url` (a remote one); keep one of them")]
     BothTargets,

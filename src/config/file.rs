@@ -20,7 +20,7 @@ use super::reader::{At, Field, Members, Read, Report, kind};
 use super::roles::{RoleEntries, roles};
 use super::sandbox::SandboxEntry;
 use super::sections::{
-    ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
+    ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HTTP, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
 };
 use super::shown::{Shown, shown};
@@ -190,7 +190,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", |field| {
-        foreign::refuse(field.object()?, &[], &[foreign::HTTP])?;
+        foreign::refuse(field.object()?, HTTP, &[foreign::HTTP])?;
         HttpEntry::read(field)
     });
     let otlp = members.read("otlp", OtlpEntry::read);

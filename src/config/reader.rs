@@ -268,6 +268,11 @@ impl<'a> Members<'a> {
                         self.report
                             .lose(offset, EntryError::UnknownRule { written });
                     }
+                    // No key of `http` has members that are free, so it may be one that keeps strangers out.
+                    _ if self.prefix == "http." && property.value.as_object().is_some() => {
+                        self.report
+                            .lose(offset, EntryError::UnknownProtection { written });
+                    }
                     nearest => {
                         let warning = ConfigWarning::UnknownKey { key, nearest };
                         self.report.add(offset, warning);

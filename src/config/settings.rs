@@ -509,14 +509,17 @@ impl Config {
             audit,
             audit_copies,
             home: environment.home(),
-            management: {
-                // One that cannot be read could have been the strictest.
-                let default = match &file.management {
-                    Err(_) => Management::Off,
-                    Ok(_) => defaults.management,
-                };
-                setting(file.management, default, Management::text, &report)
-            },
+            // One that cannot be read could have been the strictest.
+            management: file.management.map_or_else(
+                |fault| {
+                    report.refuse(
+                        fault,
+                        "agents can neither read nor change the state of mcpzip",
+                    );
+                    Management::Off
+                },
+                |written| written.unwrap_or(defaults.management),
+            ),
             scripts,
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
@@ -842,17 +845,23 @@ fn registry(
 
 fn exposure(read: Read<sections::Exposed>, default: Exposure, report: &Report) -> Exposure {
     // One that cannot be read could have been a restriction.
-    let one = |read: Read<bool>, default: bool| {
-        let default = default && read.is_ok();
-        simple_setting(read, default, report)
+    let one = |read: Read<bool>, default: bool| match read {
+        Ok(written) => written.unwrap_or(default),
+        Err(fault) => {
+            report.refuse(fault, "clients see none of them");
+            false
+        }
     };
-    match report.value(read, "nothing is shown") {
-        None => Exposure::NOTHING,
-        Some(None) => default,
-        Some(Some(exposed)) => Exposure {
+    match read {
+        Ok(None) => default,
+        Ok(Some(exposed)) => Exposure {
             prompts: one(exposed.prompts, default.prompts),
             resources: one(exposed.resources, default.resources),
         },
+        Err(fault) => {
+            report.refuse(fault, "clients see neither prompts nor resources");
+            Exposure::NOTHING
+        }
     }
 }
 

@@ -895,9 +895,7 @@ fn what_is_seen_beside_the_tools_is_said_for_all_and_for_each() {
 fn odd_words_on_what_is_seen_are_reported() {
     check(
         r#"{"mcpServers":{},"expose":{"prompts":1}}"#,
-        &[
-            "1:38: `expose.prompts` must be true or false, found a number; the default is used, false",
-        ],
+        &["1:38: `expose.prompts` must be true or false, found a number; clients see none of them"],
     );
     check_entry(
         r#"{"command":"c","expose":true}"#,

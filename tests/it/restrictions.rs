@@ -237,6 +237,18 @@ fn a_restriction_that_is_lost_keeps_the_gateway_and_doctor_from_going_on() {
         ("profile", json!({})),
         ("http", json!({ "aut": { "tokens": true } })),
         ("http", json!({ "auth": null })),
+        ("http", json!({ "identities": { "tokens": true } })),
+        ("http", json!({ "security": { "who": "all" } })),
+        ("http", json!({ "token_path": "tokens" })),
+        ("http", json!({ "oidc": "https://i" })),
+        ("http", json!({ "ssl": { "cert": "c.pem" } })),
+        ("http", json!({ "https": true })),
+        ("http", json!({ "cert": "c.pem" })),
+        ("auth", json!({ "tokens": true })),
+        ("authentication", json!({ "tokens": true })),
+        ("identities", json!(["anna"])),
+        ("tls", json!({ "cert": "c.pem", "key": "k.pem" })),
+        ("rate_limits", json!([{ "calls_per_minute": 1 }])),
         ("audti", json!({})),
         ("audit", Value::Null),
         ("audit", json!("yes")),
@@ -256,11 +268,62 @@ fn a_restriction_that_is_lost_keeps_the_gateway_and_doctor_from_going_on() {
         let serve = setup.command(&["serve", "--http", "127.0.0.1:0"]);
         let refused = command::run(serve, "").code(3).stderr;
         assert!(
-            ["did you mean", "would lift", "must be"]
-                .iter()
-                .any(|said| refused.contains(said)),
+            [
+                "did you mean",
+                "would lift",
+                "must be",
+                "protects something",
+                "keep strangers out"
+            ]
+            .iter()
+            .any(|said| refused.contains(said)),
             "{key} {value}: {refused}"
         );
+    }
+    for (key, value, said) in [
+        ("management", json!("none"), "agents can neither read nor"),
+        ("expose", json!(false), "clients see neither"),
+        ("expose", json!({ "prompts": 1 }), "clients see none"),
+        ("clients", json!([]), "no client has settings"),
+    ] {
+        let setup = Setup::new().setting(key, value);
+        let doctor = setup.run(&["doctor", "--json"]).code(1).json();
+        let mut findings = doctor["findings"].as_array().unwrap().iter();
+        let found = findings.find(|finding| finding["code"] == "config-refused");
+        assert!(found.unwrap().to_string().contains(said), "{doctor}");
+        let checked = setup.run(&["config", "check"]).code(3).stdout;
+        assert!(checked.contains(said), "{checked}");
+    }
+}
+
+#[test]
+fn a_word_that_does_not_switch_on_is_taken_for_one_that_switches_off() {
+    let setup = Setup::new();
+    let entry = |key: &str, value: Value| {
+        let file = json!({ "mcpServers": { "a": { "url": "https://a", key: value } } });
+        check(&setup, &file)
+    };
+    for (key, value) in [
+        ("enabled", json!("false")),
+        ("enabled", json!(0)),
+        ("isActive", json!(false)),
+        ("auth", json!("oauth")),
+        (
+            "tools",
+            json!({ "override": { "t": { "argument": null } } }),
+        ),
+    ] {
+        let _ = entry(key, value).code(3);
+    }
+    for (key, value) in [
+        ("enabled", json!(true)),
+        ("enabled", json!("true")),
+        ("isActive", Value::Null),
+        ("auth", json!(false)),
+        ("auth", json!("none")),
+        ("tools", json!({ "override": { "t": { "name": null } } })),
+    ] {
+        let _ = entry(key, value).code(0);
     }
 }
 
