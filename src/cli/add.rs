@@ -18,7 +18,7 @@ use crate::clients::{BeforeChange, Journal, starts_mcpzip};
 use crate::config::find_program;
 use crate::config::{
     Change, Config, Document, EntryText, Environment, PackageRun, Paths, Refusal, Transport, Trust,
-    change_servers, restrictions, secret_arguments, secret_parameters,
+    change_servers, kept_restrictions, restrictions, secret_arguments, secret_parameters,
 };
 use crate::files;
 use crate::sandbox::{Named, Proposal, known};
@@ -201,6 +201,8 @@ impl Addition<'_> {
         let changes = [(name.to_owned(), change)];
         let whole = BeforeChange::of(file);
         let before = RefCell::new(Vec::new());
+        let kept = RefCell::new(Vec::new());
+        let new = Document::parse(&self.entry).ok();
         let changed = change_servers(
             file,
             &changes,
@@ -209,6 +211,8 @@ impl Addition<'_> {
             |change, name, document| {
                 let is_taken = document.keys(&["mcpServers"]).iter().any(|key| key == name);
                 *before.borrow_mut() = restrictions(document, name);
+                let stays = |new| kept_restrictions(document, name, new);
+                *kept.borrow_mut() = new.as_ref().map(stays).unwrap_or_default();
                 match change {
                     Change::Add(_) if is_taken => Err(Refusal::NotPermitted(
                         "there is a server of this name already; `--force` replaces it, and `mcpzip undo` puts it back".into(),
@@ -249,8 +253,12 @@ impl Addition<'_> {
         }
         let mut hints = self.hints;
         let before = before.into_inner();
-        hints.extend(kept_hint(name, &before, &self.entry, file));
-        hints.extend(replaced_hint(&before, &self.entry));
+        if let Some(new) = &new {
+            let kept = kept.into_inner();
+            hints.extend(kept_hint(name, &kept, file));
+            hints.extend(gone_hint(&before, &kept, new));
+            hints.extend(replaced_hint(&before, new));
+        }
         let was_off = before.iter().any(|it| *it == ("disabled", "true".into()));
         let mut servers = changed.config.servers.iter();
         let entry = servers.find(|(it, _)| it.as_str() == name);
@@ -295,53 +303,62 @@ impl Addition<'_> {
     }
 }
 
-/// Tells which restrictions of the replaced entry stay, and which one goes.
-fn kept_hint(
-    name: &str,
+/// Tells which restrictions of the replaced entry stay.
+fn kept_hint(name: &str, kept: &[(&'static str, String)], file: &Path) -> Option<String> {
+    let keys: Vec<&str> = kept.iter().map(|(key, _)| *key).collect();
+    let (apply, them) = match keys[..] {
+        [] => return None,
+        [_] => ("applies; remove it", "it"),
+        _ => ("apply; remove them", "them"),
+    };
+    Some(format!(
+        "`{}` of the replaced entry still {apply} in {} if `{name}` no longer needs {them}",
+        keys.join("`, `"),
+        file.display(),
+    ))
+}
+
+/// Tells which restrictions of the replaced entry cannot apply to the new one.
+fn gone_hint(
     before: &[(&'static str, String)],
-    entry: &str,
-    file: &Path,
+    kept: &[(&'static str, String)],
+    new: &Document,
 ) -> Option<String> {
-    let new = Document::parse(entry).ok()?;
-    let missing = before.iter().map(|(key, _)| *key);
-    let missing = missing.filter(|key| new.get(&[*key]).is_none());
-    let is_program = new.get(&["command"]).is_some();
-    let (kept, gone): (Vec<&str>, Vec<&str>) =
-        missing.partition(|key| is_program || *key != "sandbox");
-    let kept = (!kept.is_empty()).then(|| {
-        format!(
-            "`{}` of the replaced entry still {} in {} if `{name}` no longer needs {}",
-            kept.join("`, `"),
-            if kept.len() == 1 {
-                "applies; remove it"
-            } else {
-                "apply; remove them"
-            },
-            file.display(),
-            if kept.len() == 1 { "it" } else { "them" },
-        )
-    });
-    let gone = (!gone.is_empty()).then(|| "its `sandbox` is gone, as a URL has none".to_owned());
-    let hints: Vec<String> = kept.into_iter().chain(gone).collect();
-    (!hints.is_empty()).then(|| hints.join("; "))
+    let is_gone = |it: &&(&'static str, String)| !kept.contains(it) && new.get(&[it.0]).is_none();
+    let gone: Vec<&str> = before.iter().filter(is_gone).map(|(key, _)| *key).collect();
+    let (are, they) = match gone[..] {
+        [] => return None,
+        [_] => ("is", "it does"),
+        _ => ("are", "they do"),
+    };
+    Some(format!(
+        "`{}` of the replaced entry {are} gone, because {they} not apply to the new one",
+        gone.join("`, `")
+    ))
 }
 
 /// Tells which restrictions of the replaced entry the new one has in another form.
-fn replaced_hint(before: &[(&'static str, String)], entry: &str) -> Option<String> {
-    let new = Document::parse(entry).ok()?;
+fn replaced_hint(before: &[(&'static str, String)], new: &Document) -> Option<String> {
     let is_replaced = |(key, value): &&(&'static str, String)| {
         let is_one = !matches!(*key, "placement") && value != "false";
         is_one && new.get(&[*key]).is_some_and(|now| now != *value)
     };
     let replaced = before.iter().filter(is_replaced);
-    let shown = replaced.map(|(key, value)| format!("`{key}` ({})", printable(value)));
-    let shown: Vec<String> = shown.collect();
+    let shown: Vec<String> = replaced.map(shown_restriction).collect();
     (!shown.is_empty()).then(|| {
         format!(
             "the new entry has no longer {} of the replaced one, but its own; `mcpzip undo` puts the replaced entry back",
             shown.join(" and ")
         )
     })
+}
+
+/// A restriction in a hint: its key, and its value unless that may have credentials.
+pub(super) fn shown_restriction((key, value): &(&'static str, String)) -> String {
+    match *key {
+        "base_url" | "identity" | "oauth" | "proxy" => format!("`{key}`"),
+        _ => format!("`{key}` ({})", printable(value)),
+    }
 }
 
 /// Whether a target is an entry in JSON.

@@ -213,25 +213,45 @@ impl Accounts {
         self.recorder.note(event, server, detail, output).await;
     }
 
-    /// Shows how a login ended, and writes it to the audit log.
+    /// Shows how a login ended, writes it to the audit log, and tries its token at the server.
+    ///
+    /// # Errors
+    /// When the login failed, or the server refuses its token. A login that could not be tried is not an error.
     async fn conclude(
         &self,
-        server: &str,
+        account: &Account,
         outcome: Result<LoginStatus, LoginError>,
         output: &Output,
     ) -> Result<(), LoginError> {
-        match &outcome {
+        let server = account.server().as_str();
+        match outcome {
             Ok(status) => {
                 let detail = format!("logged in by a command at {}", status.issuer);
                 self.record(server, Outcome::Ok, &detail, output).await;
-                show(status, output);
+                show(&status, output);
             }
-            Err(_) => {
+            Err(error) => {
                 let detail = "a login by a command failed";
                 self.record(server, Outcome::Failed, detail, output).await;
+                return Err(error);
             }
         }
-        outcome.map(|_| ())
+        let tried = {
+            let _spinner = output.spinner(format!("trying the login at {server}"));
+            account.try_login().await
+        };
+        match tried {
+            Err(error @ LoginError::NotAccepted { .. }) => {
+                let detail = "the server refused the token of a new login";
+                self.record(server, Outcome::Failed, detail, output).await;
+                Err(error)
+            }
+            Err(error) => {
+                output.note(&format!("the login could not be tried: {error}"));
+                Ok(())
+            }
+            Ok(()) => Ok(()),
+        }
     }
 
     /// Waits for requests in progress. A renewed token is stored first.
@@ -277,7 +297,10 @@ pub(super) async fn log_in(
                 outcome => outcome,
             }
         };
-        return accounts.conclude(name, status, output).await.map_err(exit);
+        return accounts
+            .conclude(&account, status, output)
+            .await
+            .map_err(exit);
     }
     let (mut failed, mut are_unreachable, mut is_idle) = (Vec::new(), true, true);
     let mut without_login = Vec::new();
@@ -295,7 +318,7 @@ pub(super) async fn log_in(
                 continue;
             }
         }
-        match one(account, &request, &browser, output).await {
+        match one(account.clone(), &request, &browser, output).await {
             Err(LoginError::NotOffered { .. }) => {}
             Err(error @ LoginError::NoOAuth { .. }) => without_login.push(error.to_string()),
             Err(error) if error.may_take_token() => without_login.push(format!(
@@ -303,7 +326,7 @@ pub(super) async fn log_in(
             )),
             outcome => {
                 is_idle = false;
-                let concluded = accounts.conclude(server.as_str(), outcome, output).await;
+                let concluded = accounts.conclude(&account, outcome, output).await;
                 if let Err(error) = concluded {
                     are_unreachable &= matches!(error, LoginError::Fetch { .. });
                     failed.push(format!("{server}: {:#}", anyhow::Error::from(error)));
@@ -338,7 +361,7 @@ async fn take_over(name: &str, accounts: &Accounts, output: &Output) -> Result<(
         inherited.path.display()
     ));
     let status = account.take_over(inherited).await;
-    let concluded = accounts.conclude(name, status, output).await;
+    let concluded = accounts.conclude(&account, status, output).await;
     concluded.map_err(exit)?;
     output.note("do not start mcp-remote for this server any more: when one of the two renews the login, the other may be logged out");
     Ok(())

@@ -220,12 +220,16 @@ mod tests {
 
     #[test]
     fn variation_selectors_of_emoji_stay_and_others_are_escaped() {
-        for emoji in ["\u{26a0}\u{fe0f} x", "1\u{fe0f}\u{20e3}"] {
+        for emoji in [
+            "\u{26a0}\u{fe0f} x",
+            "1\u{fe0f}\u{20e3}",
+            "\u{2139}\u{fe0f}\u{24c2}\u{fe0f}\u{1f17f}\u{fe0e}\u{3297}\u{fe0f}",
+        ] {
             assert_eq!(printable(emoji), emoji);
         }
         assert_eq!(
-            printable("\u{fe0e}a\u{fe0f}b\u{26a0}\u{fe0f}\u{fe0e}"),
-            "\\u{fe0e}a\\u{fe0f}b\u{26a0}\u{fe0f}\\u{fe0e}"
+            printable("\u{fe0e}a\u{fe0f}b\u{26a0}\u{fe0f}\u{fe0e}ж\u{fe0f}漢\u{fe0e}"),
+            "\\u{fe0e}a\\u{fe0f}b\u{26a0}\u{fe0f}\\u{fe0e}ж\\u{fe0f}漢\\u{fe0e}"
         );
     }
 

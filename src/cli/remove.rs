@@ -6,11 +6,10 @@ use std::collections::BTreeMap;
 use clap::Args;
 use serde_json::json;
 
-use super::add::approval_hint;
+use super::add::{approval_hint, shown_restriction};
 use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, faint, good, strong};
-use super::printable::printable;
 use super::setup::{refusal_hint, warnings_about};
 use super::unknown::unknown;
 use crate::catalog::{Key, PinHome, Pins};
@@ -237,9 +236,10 @@ fn twin_hints(
 /// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.
 fn gone_hint(name: &str, document: &Document) -> Option<String> {
     let gone = restrictions(document, name).into_iter();
-    let gone = gone.filter(|(key, _)| !matches!(*key, "disabled" | "placement"));
-    let shown = |(key, value): (&str, String)| format!("`{key}` ({})", printable(&value));
-    let gone: Vec<String> = gone.map(shown).collect();
+    // What is left restricts the server, and does not only say how it is reached.
+    let others = ["added_by", "base_url", "disabled", "oauth", "placement"];
+    let gone = gone.filter(|(key, _)| !others.contains(key));
+    let gone: Vec<String> = gone.map(|gone| shown_restriction(&gone)).collect();
     (!gone.is_empty()).then(|| {
         format!(
             "{} went with `{name}`, and `mcpzip add {name}` does not bring them back",

@@ -98,10 +98,10 @@ fn one(tool: &str, field: &Field<'_>) -> Result<OverrideEntry, At<EntryError>> {
     };
     field.members(|key, value| {
         match key {
-            // Without it, agents would see and set arguments that the user sets.
-            _ if value.is_null() && key != "arguments" => {}
+            "name" | "description" | "select" | "budget" | "form" if value.is_null() => {}
             "name" => entry.name = Some(name(value)?),
             "description" => entry.description = Some(value.text()?.value),
+            // `null` is a fault: without it, agents would see and set arguments that the user sets.
             "arguments" => {
                 entry.arguments =
                     value.members(|argument, value| Ok((argument.to_owned(), preset(value)?)))?;

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
+use super::Collector;
 use super::error::EntryError;
 use super::options::{AuditedArguments, Durability};
-use super::reader::{At, Read, Report};
+use super::reader::{At, Report};
 use super::sections::AuditEntry;
-use super::{Collector, setting, simple_setting};
 
 /// The content and the retention of the audit log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,42 +57,46 @@ impl Syslog {
 }
 
 impl AuditCopies {
-    /// The copies that were asked for; `collector` is where logs go if `otlp` is among them. A target that cannot be used is reported and left out.
+    /// The copies that were asked for; `collector` is where logs go if `otlp` is among them. Without a collector that copy is reported and left
+    /// out, because a variable of another process may name one.
+    ///
+    /// # Errors
+    /// When a target is not known, or the syslog server is not one.
     fn of(
         to: Option<Vec<At<String>>>,
         syslog: Option<&At<String>>,
         collector: Option<&Collector>,
         report: &Report,
-    ) -> Self {
-        let leave_out = |at: &At<String>, key: &str, expected: &str| {
-            let fault = EntryError::value(key, expected, format!("`\"{}\"`", at.value));
-            let default = "no copy goes there; the log itself is written";
-            report.fall_back(At::new(at.offset, fault), default);
+    ) -> Result<Self, At<EntryError>> {
+        let wrong = |at: &At<String>, key: &str, expected: &str| {
+            let found = format!("`\"{}\"`", at.value);
+            At::new(at.offset, EntryError::value(key, expected, found))
         };
         let mut copies = Self::default();
         for target in to.into_iter().flatten() {
             match target.value.as_str() {
                 "stdout" => copies.stdout = true,
-                "syslog" => match syslog {
-                    None => copies.syslog = Some(Syslog::System),
-                    Some(address) => {
-                        copies.syslog = Syslog::parse(&address.value);
-                        if copies.syslog.is_none() {
-                            leave_out(address, "audit.syslog", "a path or `host:port`");
-                        }
-                    }
-                },
+                "syslog" => {
+                    let server = match syslog {
+                        None => Ok(Syslog::System),
+                        Some(address) => Syslog::parse(&address.value)
+                            .ok_or_else(|| wrong(address, "audit.syslog", "a path or `host:port`")),
+                    };
+                    copies.syslog = Some(server?);
+                }
                 "otlp" => {
                     copies.otlp = collector.cloned();
                     if copies.otlp.is_none() {
                         let expected = "`otlp` only with a collector, which `otlp.endpoint` or a variable of OpenTelemetry names";
-                        leave_out(&target, "audit.to", expected);
+                        let fault = wrong(&target, "audit.to", expected);
+                        let default = "no copy goes there; the log itself is written";
+                        report.fall_back(fault, default);
                     }
                 }
-                _ => leave_out(&target, "audit.to", "`stdout`, `syslog` or `otlp`"),
+                _ => return Err(wrong(&target, "audit.to", "`stdout`, `syslog` or `otlp`")),
             }
         }
-        copies
+        Ok(copies)
     }
 }
 
@@ -115,50 +119,27 @@ impl AuditOptions {
         self.megabytes as u64 * 1024 * 1024
     }
 
-    /// The options that were written, defaults for the others. A part that cannot be read leaves the log on.
+    /// The options that were written, defaults for the others; it is off if there are none.
+    ///
+    /// # Errors
+    /// When a target of copies cannot be used.
     pub(super) fn of(
-        read: Read<AuditEntry>,
+        written: Option<AuditEntry>,
         collector: Option<&Collector>,
         report: &Report,
-    ) -> (Self, AuditCopies) {
+    ) -> Result<(Self, AuditCopies), At<EntryError>> {
         let default = Self::default();
-        let mut copies = AuditCopies::default();
-        let options = match read {
-            Ok(None) => default,
-            Ok(Some(mut written)) => {
-                let (to, syslog) = (written.to.take(), written.syslog.take());
-                copies = AuditCopies::of(to, syslog.as_ref(), collector, report);
-                Self::written(written, report)
-            }
-            Err(fault) => {
-                report.fall_back(fault, "the log is on, with its defaults");
-                Self {
-                    is_on: true,
-                    ..default
-                }
-            }
+        let Some(written) = written else {
+            return Ok((default, AuditCopies::default()));
         };
-        (options, copies)
-    }
-
-    fn written(written: AuditEntry, report: &Report) -> Self {
-        let default = Self::default();
-        // A value that cannot be read asks for the stricter one.
-        let durable = match &written.durable {
-            Err(_) => Durability::Store,
-            Ok(_) => default.durable,
+        let copies = AuditCopies::of(written.to, written.syslog.as_ref(), collector, report)?;
+        let options = Self {
+            is_on: written.enabled.unwrap_or(true),
+            arguments: written.arguments.unwrap_or(default.arguments),
+            days: written.days.unwrap_or(default.days),
+            megabytes: written.megabytes.unwrap_or(default.megabytes),
+            durable: written.durable.unwrap_or(default.durable),
         };
-        Self {
-            is_on: simple_setting(written.enabled, true, report),
-            arguments: setting(
-                written.arguments,
-                default.arguments,
-                AuditedArguments::text,
-                report,
-            ),
-            days: simple_setting(written.days, default.days, report),
-            megabytes: simple_setting(written.megabytes, default.megabytes, report),
-            durable: setting(written.durable, durable, Durability::text, report),
-        }
+        Ok((options, copies))
     }
 }

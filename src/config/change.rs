@@ -6,33 +6,27 @@
 use std::fmt;
 use std::path::Path;
 
+use serde_json::Value;
+
 use super::document::{Document, DocumentError};
 use super::edit::{EditError, edit};
 use super::error::{EntryError, Error, ServerFault};
+use super::key::restricts;
 use super::names::written_name;
-use super::{Config, Environment};
+use super::{Config, Environment, keys};
 use crate::tool::{NameError, ServerName};
 
 const SERVERS: &str = "mcpServers";
 
-/// Keys that restrict a server. An entry that replaces another one keeps them.
-pub(crate) const RESTRICTING: [&str; 8] = [
-    "client_capabilities",
-    "disabled",
-    "expose",
-    "placement",
-    "projects",
-    "sandbox",
-    "tools",
-    "trust",
-];
+/// The keys that decide which program or interface a server is.
+const TARGET: [&str; 6] = ["command", "args", "url", "openapi", "graphql", "skills"];
 
 /// A change of one server's entry; entries are JSON texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Change {
     /// A new server.
     Add(String),
-    /// Adds or replaces a server. The keys that restrict it ([`RESTRICTING`]) stay, unless the new entry has them itself.
+    /// Adds or replaces a server. The keys that restrict it stay ([`kept_restrictions`]).
     Put(String),
     /// Sets members of the entry, each by its path of keys; `null` removes a member.
     Update(Vec<(Vec<String>, String)>),
@@ -127,15 +121,10 @@ impl Change {
         match self {
             Self::Add(entry) => document.set(&path, entry)?,
             Self::Put(entry) => {
-                let restrictions = restrictions(document, name);
+                let kept = kept_restrictions(document, name, &Document::parse(entry)?);
                 document.set(&path, entry)?;
-                // Only a program runs in a sandbox.
-                let has_program = document.get(&[SERVERS, name, "command"]).is_some();
-                for (key, value) in restrictions {
-                    let path = [SERVERS, name, key];
-                    if document.get(&path).is_none() && (has_program || key != "sandbox") {
-                        document.set(&path, &value)?;
-                    }
+                for (key, value) in kept {
+                    document.set(&[SERVERS, name, key], &value)?;
                 }
             }
             Self::Update(members) => members.iter().try_for_each(|(keys, value)| {
@@ -201,15 +190,19 @@ pub(crate) fn change_servers(
             return Err(ChangeError::Refused(refusals));
         }
         let config = Config::parse(&document.text(), path, environment)?;
+        // To switch one of several entries would change nothing.
+        let must_be_usable = |change: &Change, fault: &EntryError| {
+            change.makes_entry() || matches!(fault, EntryError::Repeated { .. })
+        };
         let is_unusable = |fault: &&ServerFault| {
             let is_lacking = matches!(
                 fault.fault,
                 EntryError::MissingVariable { .. } | EntryError::Secret { .. }
             );
             !(may_lack_variables && is_lacking)
-                && changes
-                    .iter()
-                    .any(|(name, change)| change.makes_entry() && *name == fault.name)
+                && changes.iter().any(|(name, change)| {
+                    must_be_usable(change, &fault.fault) && *name == fault.name
+                })
         };
         let unusable = config.faults.iter().filter(is_unusable);
         let unusable = unusable.map(|fault| Refused {
@@ -225,10 +218,41 @@ pub(crate) fn change_servers(
     })
 }
 
-/// The keys of a server that restrict it, with their values.
+/// The keys of a server that restrict it, with their values as JSON.
 pub(crate) fn restrictions(document: &Document, name: &str) -> Vec<(&'static str, String)> {
+    let keys = keys::ENTRY.iter().map(|key| key.name);
+    // In an entry, `registry` is its origin.
+    let keys = keys.filter(|key| restricts(key) && *key != "registry");
     let value = |key| Some((key, document.get(&[SERVERS, name, key])?));
-    RESTRICTING.into_iter().filter_map(value).collect()
+    keys.filter_map(value).collect()
+}
+
+/// The restrictions of the server `name` that stay if `entry` replaces its entry: those that `entry` does not have itself and that can apply to
+/// it. Keys that belong to one program or interface stay only with the same one.
+pub(crate) fn kept_restrictions(
+    document: &Document,
+    name: &str,
+    entry: &Document,
+) -> Vec<(&'static str, String)> {
+    let has = |key: &str| entry.get(&[key]).is_some();
+    let json = |text: String| serde_json::from_str(&text).unwrap_or(Value::String(text));
+    let is_same = TARGET
+        .iter()
+        .all(|key| document.get(&[SERVERS, name, key]).map(json) == entry.get(&[key]).map(json));
+    let has_operations = has("openapi") || has("graphql");
+    let is_command_line = entry.get(&["cli"]).is_some_and(|cli| cli == "true");
+    let can_apply = |key: &str| match key {
+        "sandbox" | "placement" => has("command"),
+        "identity" | "proxy" => has("url") || has_operations,
+        "include" | "exclude" => has_operations,
+        "cli_depth" | "cli_only" => is_command_line,
+        "cli_tools" => is_command_line && is_same,
+        "added_by" | "base_url" | "oauth" => is_same,
+        _ => true,
+    };
+    let mut kept = restrictions(document, name);
+    kept.retain(|(key, _)| !has(key) && can_apply(key));
+    kept
 }
 
 fn is_there(document: &Document, name: &str) -> bool {

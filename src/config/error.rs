@@ -164,6 +164,16 @@ pub(crate) enum EntryError {
     /// The server's name is reserved.
     #[error("the name is reserved for the built-in server")]
     Reserved,
+    /// Several servers of one name.
+    #[error(
+        "its name is there more than once, at {}: rename or remove all but one. Each of them may have the restrictions that were meant, \
+         so none is used",
+        .places.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    )]
+    Repeated {
+        /// The positions of all entries with the name, as `line:column`.
+        places: Vec<Position>,
+    },
     /// A value of the wrong kind or out of bounds.
     #[error("`{key}` must be {expected}, found {found}")]
     Value {
@@ -224,9 +234,10 @@ pub(crate) enum EntryError {
         /// The similar key.
         meant: &'static str,
     },
-    /// An unknown key that resembles one that restricts a server or its tools.
+    /// An unknown key that resembles one that restricts something, or with which something that restricts may be lost.
     #[error(
-        "unknown key `{written}`; did you mean `{meant}`? It is a restriction: nothing that it may limit runs until the key is corrected"
+        "unknown key `{written}`; did you mean `{meant}`? It may be a restriction: nothing that it may limit runs until the key is \
+         corrected or removed"
     )]
     MisspeltRestriction {
         /// The key as written.
@@ -240,6 +251,15 @@ pub(crate) enum EntryError {
          nothing that it may limit runs until the key is corrected"
     )]
     UnknownRule {
+        /// The key as written.
+        written: String,
+    },
+    /// An unknown object in `http`.
+    #[error(
+        "unknown key `{written}`: it may be meant to keep strangers out, as `auth` and `tls` do, so nothing is served until it is \
+         corrected or removed"
+    )]
+    UnknownProtection {
         /// The key as written.
         written: String,
     },

@@ -20,7 +20,7 @@ use super::reader::{At, Field, Members, Read, Report, kind};
 use super::roles::{RoleEntries, roles};
 use super::sandbox::SandboxEntry;
 use super::sections::{
-    ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HttpEntry, LogsEntry,
+    ApprovalsEntry, AuditEntry, CatalogEntry, DaemonEntry, Exposed, HTTP, HttpEntry, LogsEntry,
     OAuthEntry, OtlpEntry, OwnTools, PolicyEntry, Results, ScriptsEntry, SearchEntry, SurfaceEntry,
 };
 use super::shown::{Shown, shown};
@@ -69,15 +69,15 @@ pub(super) struct File {
     pub(super) profiles: Read<ProfileEntries>,
     pub(super) roles: Read<RoleEntries>,
     pub(super) limits: Read<Vec<Limit>>,
-    pub(super) credentials: Read<Credentials>,
+    pub(super) credentials: Option<Credentials>,
     pub(super) store: Read<At<String>>,
-    pub(super) registry: Read<At<String>>,
+    pub(super) registry: Option<At<String>>,
     pub(super) log: Read<LevelFilter>,
     pub(super) logs: Read<LogsEntry>,
     pub(super) daemon: Read<DaemonOptions>,
     pub(super) http: Read<HttpEntry>,
     pub(super) otlp: Read<OtlpEntry>,
-    pub(super) audit: Read<AuditEntry>,
+    pub(super) audit: Option<AuditEntry>,
     pub(super) approvals: Read<ApprovalsEntry>,
     pub(super) notify: Read<bool>,
 }
@@ -86,6 +86,8 @@ pub(super) struct File {
 pub(super) struct Named {
     pub(super) name: At<String>,
     pub(super) entry: Result<Entry, At<EntryError>>,
+    /// The offsets of further entries of this name.
+    pub(super) again: Vec<usize>,
 }
 
 /// A server's entry.
@@ -181,18 +183,18 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let profiles = members.read("profiles", profiles);
     let roles = members.read("roles", roles);
     let limits = members.read("limits", limits);
-    let credentials = members.read("credentials", credentials);
+    let credentials = members.read("credentials", credentials)?;
     let store = members.read("store", Field::text);
-    let registry = members.read("registry", Field::text);
+    let registry = members.read("registry", Field::text)?;
     let log = members.read("log", level);
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", |field| {
-        foreign::refuse(field.object()?, &[], &[foreign::HTTP])?;
+        foreign::refuse(field.object()?, HTTP, &[foreign::HTTP])?;
         HttpEntry::read(field)
     });
     let otlp = members.read("otlp", OtlpEntry::read);
-    let audit = members.read("audit", AuditEntry::read);
+    let audit = members.read("audit", AuditEntry::read)?;
     let approvals = members.read("approvals", ApprovalsEntry::read);
     let notify = members.read("notify", Field::flag);
     members.finish();
@@ -256,15 +258,24 @@ fn servers(field: &Field<'_>, report: &Report) -> Result<Vec<Named>, At<EntryErr
     if field.is_list() {
         return Err(field.wrong(foreign::SERVERS_EXPECTED));
     }
-    let members = Members::new(field.object()?, &[], "mcpServers.", "", report);
-    let named = |(name, field): (At<&str>, Field<'_>)| {
-        let scope = format!("mcpServers.{}.", name.value);
-        Named {
-            name: At::new(name.offset, name.value.to_owned()),
-            entry: entry(&field, &scope, report),
+    let mut servers: Vec<Named> = Vec::new();
+    let mut known = BTreeMap::new();
+    for property in &field.object()?.properties {
+        let (name, offset) = (property.name.as_str(), property.range.start);
+        if let Some(first) = known.get(name) {
+            let first: &mut Named = &mut servers[*first];
+            first.again.push(offset);
+            continue;
         }
-    };
-    Ok(members.into_fields().map(named).collect())
+        known.insert(name, servers.len());
+        let field = Field::of(name, &property.value, report);
+        servers.push(Named {
+            name: At::new(offset, name.to_owned()),
+            entry: entry(&field, &format!("mcpServers.{name}."), report),
+            again: Vec::new(),
+        });
+    }
+    Ok(servers)
 }
 
 fn entry(field: &Field<'_>, scope: &str, report: &Report) -> Result<Entry, At<EntryError>> {

@@ -37,6 +37,9 @@ const AS_DISABLED: &str = "write `\"disabled\": true`";
 const AS_SANDBOX: &str = "write it as a sandbox: `\"sandbox\": \"strict\"`";
 const AS_READ: &str = "write it as a rule: `\"tools\": {\"allow\": [\"@read\"]}`";
 const AS_AUTH: &str = "write `\"auth\": {\"tokens\": true}` or another way of `http.auth`";
+const IN_HTTP: &str = "in mcpzip it is part of `http`: `\"http\": {\"auth\": {\"tokens\": true}}`, or another way of `http.auth`";
+const AS_TLS: &str = "write it as `\"http\": {\"tls\": {\"cert\": …, \"key\": …}}`";
+const AS_LIMITS: &str = "write it as `\"limits\": [...]`";
 const AS_OAUTH: &str =
     "write it as `\"oauth\": {\"client_id\": …, \"client_secret\": …, \"scopes\": [...]}`";
 const AS_ORIGINS: &str = "`origins`, `auth` and `limits` restrict who calls";
@@ -85,6 +88,18 @@ pub(super) const FILE: &[Foreign] = &[
     foreign("include_tools", OTHERS, always, AS_RULES),
     foreign("exclude_tools", OTHERS, always, AS_RULES),
     foreign("read_only", OTHERS, is_true, AS_READ),
+    foreign("auth", OTHERS, is_on, IN_HTTP),
+    foreign("authentication", OTHERS, is_on, IN_HTTP),
+    foreign("authorization", OTHERS, is_on, IN_HTTP),
+    foreign("token", OTHERS, is_on, IN_HTTP),
+    foreign("tokens", OTHERS, is_on, IN_HTTP),
+    foreign("token_file", OTHERS, is_on, IN_HTTP),
+    foreign("users", OTHERS, is_on, IN_HTTP),
+    foreign("identities", OTHERS, is_on, IN_HTTP),
+    foreign("tls", OTHERS, is_on, AS_TLS),
+    foreign("ssl", OTHERS, is_on, AS_TLS),
+    foreign("https", OTHERS, is_on, AS_TLS),
+    foreign("rate_limit*", OTHERS, is_on, AS_LIMITS),
 ];
 
 /// Keys of a server's entry.
@@ -93,8 +108,10 @@ pub(super) const ENTRY: &[Foreign] = &[
     foreign("forward_identity", AVELINO, always, FROM_AVELINO),
     foreign("quarantined", MCPPROXY, is_true, AS_DISABLED),
     foreign("isolation", MCPPROXY, is_enabled, FROM_MCPPROXY),
-    foreign("auth", CLIENTS, always, AS_OAUTH),
-    foreign("enabled", CLIENTS, is_false, AS_DISABLED),
+    foreign("auth", CLIENTS, is_on, AS_OAUTH),
+    foreign("enabled", CLIENTS, is_off, AS_DISABLED),
+    foreign("active", CLIENTS, is_off, AS_DISABLED),
+    foreign("is_active", CLIENTS, is_off, AS_DISABLED),
     foreign("sandboxEnabled", CLIENTS, is_true, AS_SANDBOX),
     foreign("enabled_tools", CLIENTS, always, AS_RULES),
     foreign("disabled_tools", CLIENTS, always, AS_RULES),
@@ -105,9 +122,12 @@ pub(super) const ENTRY: &[Foreign] = &[
 
 /// Keys of `http`.
 pub(super) const HTTP: &[Foreign] = &[
-    foreign("tokens", OTHERS, is_true, AS_AUTH),
-    foreign("token", OTHERS, always, AS_AUTH),
+    foreign("token*", OTHERS, is_on, AS_AUTH),
     foreign("require*", OTHERS, is_true, AS_AUTH),
+    foreign("identit*", OTHERS, is_on, AS_AUTH),
+    foreign("login*", OTHERS, is_on, AS_AUTH),
+    foreign("jwt*", OTHERS, is_on, AS_AUTH),
+    foreign("oidc*", OTHERS, is_on, AS_AUTH),
     foreign("authentication", OTHERS, always, AS_AUTH),
     foreign("authorization", OTHERS, always, AS_AUTH),
     foreign("api_key*", OTHERS, always, AS_AUTH),
@@ -117,6 +137,9 @@ pub(super) const HTTP: &[Foreign] = &[
     foreign("forwarded", OTHERS, always, AS_AUTH),
     foreign("oauth", OTHERS, always, AS_AUTH),
     foreign("certificates", OTHERS, is_true, AS_AUTH),
+    foreign("cert*", OTHERS, is_on, AS_TLS),
+    foreign("ssl*", OTHERS, is_on, AS_TLS),
+    foreign("https", OTHERS, is_on, AS_TLS),
     foreign("allow*", OTHERS, always, AS_ORIGINS),
     foreign("blocked*", OTHERS, always, AS_ORIGINS),
     foreign("denied*", OTHERS, always, AS_ORIGINS),
@@ -182,6 +205,20 @@ fn always(value: &Value<'_>) -> bool {
 
 fn is_true(value: &Value<'_>) -> bool {
     always(value) && !is_false(value)
+}
+
+/// Whether a value does not switch off what it configures.
+fn is_on(value: &Value<'_>) -> bool {
+    let word = value.as_string_lit().map(|word| word.value.as_ref());
+    is_true(value) && !matches!(word, Some("none" | "off" | "false"))
+}
+
+/// Whether a value does not switch on: what is neither `true` nor `false` may have been meant to switch off.
+fn is_off(value: &Value<'_>) -> bool {
+    let is_word = value
+        .as_string_lit()
+        .is_some_and(|word| word.value == "true");
+    always(value) && !is_word && !value.as_boolean_lit().is_some_and(|flag| flag.value)
 }
 
 fn is_false(value: &Value<'_>) -> bool {

@@ -86,9 +86,9 @@ pub(super) const fn with_default(
     }
 }
 
-/// The keys without which more is permitted, wherever one stands. One that is misspelt, `null` or there twice is a fault of the server's entry
-/// that it is in, else of the file: to go on without it would lift what it restricts. Objects that refuse unknown keys do so for all of
-/// their own keys.
+/// The keys without which more is permitted, less is recorded, or data goes elsewhere, wherever one stands. One that is misspelt, `null` or
+/// there twice is a fault of the server's entry that it is in, else of the file: to go on without it would lift what it restricts. Objects that
+/// refuse unknown keys do so for all of their own keys.
 pub(super) const RESTRICTIONS: &[&str] = &[
     "clients",
     "profiles",
@@ -126,11 +126,31 @@ pub(super) const RESTRICTIONS: &[&str] = &[
     "cli_depth",
     "cli_only",
     "cli_tools",
+    "proxy",
+    "base_url",
+    "registry",
+    "credentials",
+    "audit",
+    "arguments",
+    "days",
+    "megabytes",
+    "durable",
+    "to",
+    "syslog",
 ];
+
+/// The keys whose values may restrict a server, as `--read-only` among its arguments does. One that is misspelt or there twice is a fault, too;
+/// `null` is not, because programs write it for an empty value.
+const CARRIERS: &[&str] = &["args", "env", "cwd", "headers"];
 
 /// Whether a key is one of [`RESTRICTIONS`].
 pub(super) fn restricts(key: &str) -> bool {
     RESTRICTIONS.contains(&key)
+}
+
+/// Whether a restriction may be lost with a key or its value.
+pub(super) fn may_restrict(key: &str) -> bool {
+    restricts(key) || CARRIERS.contains(&key)
 }
 
 /// The keys of mcpzip 0.1, as paths, that this program does not have.

@@ -11,15 +11,3 @@ pub(crate) enum Management {
     /// They may also add, change, remove and switch servers.
     Full,
 }
-
-impl Management {
-    /// The word in the file.
-    pub(super) fn text(self) -> String {
-        let word = match self {
-            Self::Off => "off",
-            Self::Read => "read",
-            Self::Full => "full",
-        };
-        word.to_owned()
-    }
-}

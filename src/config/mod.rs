@@ -95,14 +95,16 @@ mod transport;
 mod upstream_identity;
 mod watch;
 
-pub(crate) use access_tokens::{ResourceServer, is_protected};
+pub(crate) use access_tokens::{Introspection, ResourceServer, is_protected};
 pub(crate) use adaptation::{Override, Overrides, Preset};
 pub(crate) use advice::{command_with_options, remember_options, with_options, without_commands};
 pub(crate) use approvals::ApprovalOptions;
 pub(crate) use audit::{AuditCopies, AuditOptions, Syslog};
 pub(crate) use authorization::{AuthorizationServer, LoginProvider};
 pub(crate) use certificates::Certificates;
-pub(crate) use change::{Change, ChangeError, Refusal, change_servers, restrictions};
+pub(crate) use change::{
+    Change, ChangeError, Refusal, change_servers, kept_restrictions, restrictions,
+};
 pub(crate) use command_line::{CommandLine, CommandTool};
 pub(crate) use daemon::{DaemonMode, DaemonOptions};
 pub(crate) use document::{Document, DocumentError};
@@ -122,7 +124,7 @@ pub(crate) use http_auth::{Forwarded, HttpAuth};
 pub(crate) use identity_provider::IdentityProvider;
 pub(crate) use keyring::{Keyring, NAME_RULE, SecretFault, SecretName};
 pub(crate) use language_model::{LanguageModel, ModelKey, Provider};
-pub(crate) use launched::{arguments_of, way};
+pub(crate) use launched::{arguments_of, script_of, way};
 pub(crate) use limits::{Limit, Limits, Measure};
 pub(crate) use listen::{LISTEN_EXPECTED, ListenAddress, NoAddress};
 pub(crate) use logs::LogOptions;

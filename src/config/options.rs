@@ -309,13 +309,6 @@ impl Durability {
             _ => None,
         }
     }
-
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::File => "\"file\"".to_owned(),
-            Self::Store => "\"store\"".to_owned(),
-        }
-    }
 }
 
 /// The form of a call's arguments in a line of the audit log.
@@ -348,15 +341,6 @@ impl AuditedArguments {
             "redacted" => Some(Self::Redacted),
             _ => None,
         }
-    }
-
-    pub(super) fn text(self) -> String {
-        match self {
-            Self::None => "none",
-            Self::Hash => "hash",
-            Self::Redacted => "redacted",
-        }
-        .to_owned()
     }
 }
 

@@ -13,7 +13,7 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{ConfigWarning, EntryError, Position, Warning};
-use super::key::{OLDER, Table, restricts};
+use super::key::{OLDER, Table, may_restrict, restricts};
 use super::nearest::nearest;
 
 /// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
@@ -164,7 +164,9 @@ impl<'a> Members<'a> {
         for (index, property) in object.properties.iter().enumerate() {
             let name = property.name.as_str();
             let is_twice = last.insert(name, index).is_some();
-            let is_restriction = restricts(name) && table.iter().any(|key| key.name == name);
+            // Each of two `mcpServers` may restrict the servers of the other.
+            let is_restriction = (may_restrict(name) || name == "mcpServers")
+                && table.iter().any(|key| key.name == name);
             match (is_twice, is_restriction) {
                 (true, true) => {
                     report.lose(property.range.start, twice(format!("{prefix}{name}")));
@@ -257,7 +259,7 @@ impl<'a> Members<'a> {
                         self.report.add(offset, ConfigWarning::Older { key });
                     }
                     // A file of another client may have `"enabled": true`, which restricts nothing.
-                    Some(meant) if restricts(meant) && name != "enabled" => {
+                    Some(meant) if may_restrict(meant) && name != "enabled" => {
                         let fault = EntryError::MisspeltRestriction { written, meant };
                         self.report.lose(offset, fault);
                     }
@@ -265,6 +267,11 @@ impl<'a> Members<'a> {
                     _ if self.prefix == "tools." => {
                         self.report
                             .lose(offset, EntryError::UnknownRule { written });
+                    }
+                    // No key of `http` has members that are free, so it may be one that keeps strangers out.
+                    _ if self.prefix == "http." && property.value.as_object().is_some() => {
+                        self.report
+                            .lose(offset, EntryError::UnknownProtection { written });
                     }
                     nearest => {
                         let warning = ConfigWarning::UnknownKey { key, nearest };

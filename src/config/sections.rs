@@ -246,15 +246,15 @@ section! {
     /// The content and the retention of the audit log.
     AuditEntry, AUDIT, "audit." {
         /// Whether the log is written.
-        enabled: Read<bool> = Field::flag, Value::Flag, true;
+        enabled: Option<bool> = Field::flag, Value::Flag, true;
         /// The form of a call's arguments in a line: nothing, their SHA-256, or the arguments with secrets masked and long texts cut.
-        arguments: Read<AuditedArguments> = audited_arguments, Value::Words(&["none", "hash", "redacted"]), "hash";
+        arguments: Option<AuditedArguments> = audited_arguments, Value::Words(&["none", "hash", "redacted"]), "hash";
         /// The days that are kept, including today.
-        days: Read<u32> = Field::positive_number, Value::Number(1, None), 30;
+        days: Option<u32> = Field::positive_number, Value::Number(1, None), 30;
         /// The size of all files together above which the oldest ones are removed.
-        megabytes: Read<u32> = Field::positive_number, Value::Number(1, None), 200;
+        megabytes: Option<u32> = Field::positive_number, Value::Number(1, None), 200;
         /// The place of a line before its call is answered: in a `file` that is sent to `store` within seconds, or committed in `store`, which costs each call some milliseconds and refuses calls while the store does not answer.
-        durable: Read<Durability> = durability, Value::Words(&["file", "store"]), "file";
+        durable: Option<Durability> = durability, Value::Words(&["file", "store"]), "file";
         /// The targets of a copy of each line: `stdout` (only of `mcpzip serve --http`), `syslog`, or `otlp`, the collector of `otlp` or of the variables.
         to: Option<Vec<At<String>>> = Field::texts, Value::Texts;
         /// The syslog server: the path of a socket, or a `host:port` that takes UDP; the system's own without this key.

@@ -422,17 +422,14 @@ impl Config {
         let root = root.ok_or_else(|| Error::Empty {
             path: path.to_owned(),
         })?;
-        let file = file::read(&root, &report).map_err(|at| Error::Shape {
+        let shape = |at: At<EntryError>| Error::Shape {
             path: path.to_owned(),
             position: lines.position(at.offset),
             fault: Box::new(at.value),
-        })?;
-
-        let mut tools = Policy::read(file.tools).map_err(|at| Error::Shape {
-            path: path.to_owned(),
-            position: lines.position(at.offset),
-            fault: Box::new(at.value),
-        })?;
+        };
+        let file = file::read(&root, &report).map_err(shape)?;
+        let mut tools = Policy::read(file.tools).map_err(shape)?;
+        let registry = registry(environment, file.registry).map_err(shape)?;
         let defaults = Self::default();
         let directory = path.parent().unwrap_or(Path::new(""));
         let with_secrets = secrets_file::with_secrets(path, environment)?;
@@ -471,7 +468,8 @@ impl Config {
         parts.for_each(|part| part.tools.know_renamed(&renamed_tools));
         let search = search(file.search, defaults.search, &mut resolver);
         let otlp = resolver.otlp(file.otlp);
-        let (audit, audit_copies) = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
+        let audit = AuditOptions::of(file.audit, otlp.logs.as_ref(), &report);
+        let (audit, audit_copies) = audit.map_err(shape)?;
         let (http, metrics) = resolver.http(file.http);
         let store = StoreOptions::of(environment, file.store, &mut resolver);
         Ok(Self {
@@ -511,14 +509,17 @@ impl Config {
             audit,
             audit_copies,
             home: environment.home(),
-            management: {
-                // One that cannot be read could have been the strictest.
-                let default = match &file.management {
-                    Err(_) => Management::Off,
-                    Ok(_) => defaults.management,
-                };
-                setting(file.management, default, Management::text, &report)
-            },
+            // One that cannot be read could have been the strictest.
+            management: file.management.map_or_else(
+                |fault| {
+                    report.refuse(
+                        fault,
+                        "agents can neither read nor change the state of mcpzip",
+                    );
+                    Management::Off
+                },
+                |written| written.unwrap_or(defaults.management),
+            ),
             scripts,
             expose: exposure(file.expose, defaults.expose, &report),
             tools,
@@ -530,7 +531,7 @@ impl Config {
             subject: Subject::default(),
             credentials: credentials(environment, file.credentials, &report),
             store,
-            registry: registry(environment, file.registry, &report),
+            registry,
             log: level(file.log, &report),
             logs: LogOptions::of(file.logs, environment, &report),
             metrics,
@@ -639,7 +640,16 @@ fn servers(
                 value: written,
             },
             entry,
+            again,
         } = entry;
+        let entry = match again.is_empty() {
+            true => entry,
+            false => {
+                let offsets = std::iter::once(offset).chain(again);
+                let places = offsets.map(|offset| lines.position(offset)).collect();
+                Err(At::new(offset, EntryError::Repeated { places }))
+            }
+        };
         let is_disabled = entry
             .as_ref()
             .is_ok_and(|entry| matches!(entry.disabled, Ok(Some(true))));
@@ -781,17 +791,21 @@ fn search(
     }
 }
 
-/// Reads the setting; the variable takes precedence over the file.
-fn credentials(environment: &Environment, read: Read<Credentials>, report: &Report) -> Credentials {
-    let written = setting(read, Credentials::default(), Credentials::text, report);
+/// The setting; the variable takes precedence over the file. A variable that cannot be read could have been the strictest.
+fn credentials(
+    environment: &Environment,
+    written: Option<Credentials>,
+    report: &Report,
+) -> Credentials {
     match environment
         .get(env::CREDENTIALS.name)
         .map(str::trim)
         .filter(|word| !word.is_empty())
     {
-        None => written,
+        None => written.unwrap_or_default(),
         Some(word) => Credentials::parse(word).unwrap_or_else(|| {
-            let (name, used) = (env::CREDENTIALS.name, written.text());
+            let strictest = Credentials::Keychain;
+            let (name, used) = (env::CREDENTIALS.name, strictest.text());
             report.add(
                 0,
                 ConfigWarning::Variable {
@@ -800,45 +814,54 @@ fn credentials(environment: &Environment, read: Read<Credentials>, report: &Repo
                     used,
                 },
             );
-            written
+            strictest
         }),
     }
 }
 
-/// Reads the setting; the variable takes precedence over the file.
-fn registry(environment: &Environment, read: Read<At<String>>, report: &Report) -> String {
-    let written = read.and_then(|read| match read {
-        Some(At { offset, value }) if !server::is_url(&value, &["http", "https"]) => {
-            let expected = "the URL of a registry, with `http://` or `https://`";
-            Err(At::new(
-                offset,
-                EntryError::value("registry", expected, format!("`\"{value}\"`")),
-            ))
-        }
-        read => Ok(read.map(|at| at.value)),
-    });
-    let written = report.value(written, REGISTRY).flatten();
+/// The setting; the variable takes precedence over the file.
+///
+/// # Errors
+/// When the file names another thing than a URL: the official registry has servers that a private one leaves out.
+fn registry(
+    environment: &Environment,
+    written: Option<At<String>>,
+) -> Result<String, At<EntryError>> {
+    if let Some(At { offset, value }) = &written
+        && !server::is_url(value, &["http", "https"])
+    {
+        let expected = "the URL of a registry, with `http://` or `https://`";
+        let fault = EntryError::value("registry", expected, format!("`\"{value}\"`"));
+        return Err(At::new(*offset, fault));
+    }
     let named = environment
         .get(env::REGISTRY.name)
         .map(str::trim)
         .filter(|url| !url.is_empty())
         .map(str::to_owned);
-    named.or(written).unwrap_or_else(|| REGISTRY.to_owned())
+    let written = written.map(|at| at.value);
+    Ok(named.or(written).unwrap_or_else(|| REGISTRY.to_owned()))
 }
 
 fn exposure(read: Read<sections::Exposed>, default: Exposure, report: &Report) -> Exposure {
     // One that cannot be read could have been a restriction.
-    let one = |read: Read<bool>, default: bool| {
-        let default = default && read.is_ok();
-        simple_setting(read, default, report)
+    let one = |read: Read<bool>, default: bool| match read {
+        Ok(written) => written.unwrap_or(default),
+        Err(fault) => {
+            report.refuse(fault, "clients see none of them");
+            false
+        }
     };
-    match report.value(read, "nothing is shown") {
-        None => Exposure::NOTHING,
-        Some(None) => default,
-        Some(Some(exposed)) => Exposure {
+    match read {
+        Ok(None) => default,
+        Ok(Some(exposed)) => Exposure {
             prompts: one(exposed.prompts, default.prompts),
             resources: one(exposed.resources, default.resources),
         },
+        Err(fault) => {
+            report.refuse(fault, "clients see neither prompts nor resources");
+            Exposure::NOTHING
+        }
     }
 }
 

@@ -101,8 +101,13 @@ impl SurfaceOptions {
             .flatten())
         .unwrap_or_default();
         options.is_unreadable = clients.is_err();
-        let clients = report.value(clients, "no client has settings of its own");
-        for (name, entry) in clients.flatten().unwrap_or_default() {
+        let clients = clients.unwrap_or_else(|fault| {
+            let consequence =
+                "no client has settings of its own, and with `profiles` every session is refused";
+            report.refuse(fault, consequence);
+            None
+        });
+        for (name, entry) in clients.unwrap_or_default() {
             let own = ClientOptions {
                 surface: (report.value(entry.surface, text(options.mode))).flatten(),
                 show: (report.value(entry.show, "the `show` of all clients")).flatten(),
@@ -110,7 +115,7 @@ impl SurfaceOptions {
                 profile: (entry.profile.unwrap_or_else(|fault| {
                     // The client must not get more than the profile would show.
                     let unreadable = At::new(fault.offset, UNREADABLE.to_owned());
-                    report.fall_back(fault, "sessions of the client are refused");
+                    report.refuse(fault, "sessions of the client are refused");
                     Some(unreadable)
                 }))
                 .map(|profile| profile.value),

@@ -7,6 +7,8 @@ use serde_json::{Map, Value};
 
 use super::Denial;
 use super::issuer::{Checked, Issuer, LONGEST, SKEW, texts, time};
+use super::requests::RequestError;
+use crate::config::Introspection;
 
 impl Issuer {
     /// Whether it says of a token whether it is valid.
@@ -25,32 +27,39 @@ impl Issuer {
         if token.len() > LONGEST || !token.bytes().all(is_token) {
             return Err(Denial::Invalid);
         }
-        let fields = [("token", token), ("token_type_hint", "access_token")];
-        let credentials = (endpoint.client_id.as_str(), &endpoint.client_secret);
-        let answer = self
-            .requests
-            .post(&endpoint.url, &fields, credentials, false)
-            .await;
-        let failed = |error: &dyn std::fmt::Display| {
+        let members = self.ask(endpoint, token).await.map_err(|error| {
             // One line for an outage, however many tokens come meanwhile.
             if self.answers.has_failed() {
                 let issuer = &self.options.issuer;
                 tracing::error!(issuer, %error, "tokens cannot be checked at the issuer");
             }
             Denial::Unavailable
-        };
-        let members = match answer {
-            Ok(Value::Object(members)) if members.get("active").is_some_and(Value::is_boolean) => {
-                members
-            }
-            Ok(_) => return Err(failed(&"its answer has no `active`")),
-            Err(error) => return Err(failed(&error)),
-        };
+        })?;
         if self.answers.has_recovered() {
             let issuer = &self.options.issuer;
             tracing::info!(issuer, "tokens are checked at the issuer again");
         }
         self.introspected(&members)
+    }
+
+    /// The answer about a token.
+    pub(super) async fn ask(
+        &self,
+        endpoint: &Introspection,
+        token: &str,
+    ) -> Result<Map<String, Value>, RequestError> {
+        let fields = [("token", token), ("token_type_hint", "access_token")];
+        let credentials = (endpoint.client_id.as_str(), &endpoint.client_secret);
+        let url = &endpoint.url;
+        match self.requests.post(url, &fields, credentials, false).await? {
+            Value::Object(members) if members.get("active").is_some_and(Value::is_boolean) => {
+                Ok(members)
+            }
+            _ => Err(RequestError::Wrong {
+                url: url.clone(),
+                reason: "it has no `active`",
+            }),
+        }
     }
 
     /// Reads an answer about a token, if it is one for this server.

@@ -7,6 +7,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use futures_util::future::join_all;
 use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
 use jsonwebtoken::{DecodingKey, Header, Validation, decode, decode_header};
 use parking_lot::Mutex;
@@ -18,8 +19,8 @@ use super::answers::Answers;
 use super::jwt_crypto::{ALGORITHMS, family, install};
 use super::requests::{RequestError, Requests};
 use super::{Denial, Fingerprint, is_name};
-use crate::config::{Claims, ResourceServer, SubjectToken, is_protected};
-use crate::secret::Secret;
+use crate::config::{Claims, HttpAuth, ResourceServer, SubjectToken, is_protected};
+use crate::secret::{Secret, random_token};
 
 /// The longest token in bytes.
 pub(super) const LONGEST: usize = 16 * 1024;
@@ -31,6 +32,35 @@ const FRESH: Duration = Duration::from_secs(5 * 60);
 const PAUSE: Duration = Duration::from_secs(10);
 /// The age at which keys that could not be fetched again count no more.
 const OLDEST: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The time limit of an examination.
+const EXAMINATION: Duration = Duration::from_secs(5);
+/// The endpoints of a provider at which people log in.
+const OF_LOGIN: &[&str] = &["authorization_endpoint", "token_endpoint"];
+
+/// Asks the issuers of `auth` for all that a gateway needs of them. Returns those that do not answer, or are not what the configuration
+/// says, with the reason.
+pub(crate) async fn faulty_issuers(auth: &HttpAuth) -> Vec<(String, String)> {
+    let of_tokens = auth.oauth.iter().map(|options| (&**options, &[][..]));
+    let logins = auth
+        .server
+        .iter()
+        .filter_map(|server| server.login.as_ref());
+    let of_people = logins.map(|login| (&login.issuer, OF_LOGIN));
+    let asked = of_tokens
+        .chain(of_people)
+        .map(|(options, endpoints)| async move {
+            let issuer = Issuer::new(options.clone());
+            let examined = tokio::time::timeout(EXAMINATION, issuer.examine(endpoints));
+            let fault = match examined.await {
+                Ok(Ok(())) => return None,
+                Ok(Err(error)) => error.to_string(),
+                Err(_) => format!("it gave no answer within {EXAMINATION:?}"),
+            };
+            Some((options.issuer.clone(), fault))
+        });
+    join_all(asked).await.into_iter().flatten().collect()
+}
 
 /// An OAuth issuer, and what it has published.
 #[derive(Debug)]
@@ -286,6 +316,21 @@ impl Issuer {
         match keys.is_empty() {
             true => Err(wrong("it has no key that can be used")),
             false => Ok(JwkSet { keys }),
+        }
+    }
+
+    /// Asks for the metadata with these endpoints, if there are any, and for the keys; in place of these, an issuer that is asked about tokens is
+    /// asked about one that no client has.
+    async fn examine(&self, endpoints: &[&str]) -> Result<(), RequestError> {
+        if !endpoints.is_empty() {
+            let metadata = self.metadata().await?;
+            for name in endpoints {
+                self.endpoint(&metadata, name)?;
+            }
+        }
+        match &self.options.introspection {
+            Some(endpoint) => self.ask(endpoint, &random_token()).await.map(drop),
+            None => self.fetched().await.map(drop),
         }
     }
 

@@ -18,6 +18,7 @@ mod requests;
 mod tokens;
 
 pub(crate) use certificate::ClientCertificate;
+pub(crate) use issuer::faulty_issuers;
 pub(crate) use name::is_name;
 #[cfg(feature = "postgres")]
 pub(crate) use tokens::check_records;

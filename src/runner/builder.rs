@@ -19,7 +19,7 @@ use super::{EndOfRuntime, Inner, Runner};
 use crate::catalog::PinHome;
 use crate::config::{
     self, Config, ConfigWarning, DescriptionLocation, Document, Environment, Holds, LARGEST_FILE,
-    Management, ScriptOptions, SessionEnv, Transport, restrictions,
+    Management, ScriptOptions, SessionEnv, Transport, kept_restrictions,
 };
 use crate::events::Events;
 use crate::files::read_regular;
@@ -345,13 +345,11 @@ impl Builder {
             let mut servers = self.servers.clone();
             let replaced = Document::parse(&text).ok();
             for (name, entry) in &mut servers {
-                let kept = replaced
-                    .iter()
-                    .flat_map(|replaced| restrictions(replaced, name));
-                for (key, value) in kept {
-                    if entry.get(key).is_none() {
-                        entry[key] = serde_json::from_str(&value).unwrap_or_default();
-                    }
+                let own = Document::parse(&entry.to_string()).ok();
+                let kept = replaced.as_ref().zip(own);
+                let kept = kept.map(|(replaced, own)| kept_restrictions(replaced, name, &own));
+                for (key, value) in kept.unwrap_or_default() {
+                    entry[key] = serde_json::from_str(&value).unwrap_or_default();
                 }
             }
             let text = json!({ "mcpServers": servers }).to_string();

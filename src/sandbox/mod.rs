@@ -216,6 +216,14 @@ impl Sandboxes {
         })
     }
 
+    /// The path that a server in a sandbox may change, and by which it decides what `path` leads to.
+    pub(crate) fn changeable_part(&self, path: &Path) -> Option<PathBuf> {
+        let steps = mounts::steps(path);
+        let changeable = self.around.changeable.read();
+        let is_on_way = |at: &&PathBuf| steps.iter().any(|step| step.starts_with(at));
+        changeable.iter().find(is_on_way).cloned()
+    }
+
     /// The directories of `path` whose programs may run outside of a sandbox.
     pub(crate) fn trusted(&self, path: &str) -> String {
         let directories = std::env::split_paths(path);

@@ -18,5 +18,7 @@ pub(crate) fn is_hidden(c: char) -> bool {
 pub(crate) fn selects_nothing(before: char, c: char, next: Option<char>) -> bool {
     const KEYCAP: char = '\u{20e3}';
     let is_selector = |c: char| matches!(c, '\u{fe0e}' | '\u{fe0f}');
-    is_selector(c) && (is_selector(before) || before.is_ascii() && next != Some(KEYCAP))
+    let is_emoji = matches!(before, '\u{2139}' | '\u{24c2}' | '\u{1f170}'..='\u{1f189}');
+    let is_text = before.is_ascii() || before.is_alphanumeric() && !is_emoji;
+    is_selector(c) && (is_selector(before) || is_text && next != Some(KEYCAP))
 }

@@ -149,12 +149,20 @@ fn stdout_is_refused_where_the_client_reads_it() {
 }
 
 #[test]
-fn a_target_that_is_none_is_reported_and_the_log_is_written() {
-    let setup = setup(json!({ "to": ["paper", "otlp", "syslog"], "syslog": "nowhere" }));
-    let mut client = setup.connect();
-    for text in ["`audit.to`", "`audit.syslog`", "with a collector"] {
-        client.wait_for_stderr(text);
+fn a_target_that_is_none_is_refused_and_without_a_collector_the_log_is_written() {
+    for (audit, said) in [
+        (json!({ "to": ["paper"] }), "`audit.to`"),
+        (
+            json!({ "to": ["syslog"], "syslog": "nowhere" }),
+            "`audit.syslog`",
+        ),
+    ] {
+        let refused = setup(audit).run(&["serve"]).code(3);
+        assert!(refused.stderr.contains(said), "{refused}");
     }
+    let setup = setup(json!({ "to": ["otlp"] }));
+    let mut client = setup.connect();
+    client.wait_for_stderr("with a collector");
     client.execute("hub__echo");
     client.finish();
     assert_eq!(lines(&setup, "call").len(), 1);

@@ -113,7 +113,7 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
     setup.save_text(
         r#"{
   "mcpServers": {
-    "a": { "command": "mcpzip-test-no-such-program", "argz": [] },
+    "a": { "command": "mcpzip-test-no-such-program", "descripton": "" },
     "b": { "command": "x", "env": { "TOKEN": "${MCPZIP_TEST_UNSET}" } },
     "c": { "args": [] }
   }
@@ -125,7 +125,7 @@ fn what_is_wrong_with_the_configuration_is_named_with_its_place() {
         .unwrap()
         .to_owned();
     assert!(
-        unknown.contains(":3:") && unknown.contains("did you mean `args`"),
+        unknown.contains(":3:") && unknown.contains("did you mean `description`"),
         "{unknown}"
     );
     let variable = finding(&report, "variable-missing");
@@ -561,4 +561,75 @@ fn servers_of_a_project_are_tested_in_it_and_named_outside_of_it() {
     );
     assert!(notes["seconds"].is_number(), "{notes}");
     assert_eq!(finding(&inside, "server-empty")["subject"], "empty");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_server_that_runs_what_one_in_a_sandbox_may_replace_is_found() {
+    let setup = Setup::new();
+    let shared = setup.home().path("shared");
+    std::fs::create_dir(&shared).unwrap();
+    let path = |name: &str| shared.join(name).to_str().unwrap().to_owned();
+    for (name, mode) in [("program", 0o700), ("script.py", 0o600), ("plain", 0o600)] {
+        std::fs::write(path(name), "#!/bin/sh\n").unwrap();
+        set_mode(path(name).as_ref(), mode);
+    }
+    let link = setup.home().path("home/link");
+    std::os::unix::fs::symlink(path("program"), &link).unwrap();
+    let data = setup.home().path("state/sandboxes/boxed");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("planted"), "").unwrap();
+    set_mode(&data.join("planted"), 0o700);
+    let servers = [
+        ("program", json!({ "command": path("program") })),
+        ("planted", json!({ "command": data.join("planted") })),
+        ("link", json!({ "command": link })),
+        (
+            "on-path",
+            json!({ "command": "program", "env": { "PATH": shared } }),
+        ),
+        (
+            "script",
+            json!({ "command": "sh", "args": ["-x", "plain"], "cwd": shared }),
+        ),
+        (
+            "ending",
+            json!({ "command": "env", "args": ["true", path("script.py")] }),
+        ),
+        (
+            "option",
+            json!({ "command": "true", "args": [format!("--import={}", path("script.py"))] }),
+        ),
+        (
+            "data",
+            json!({ "command": "true", "args": [path("plain"), shared] }),
+        ),
+        ("elsewhere", json!({ "command": "true" })),
+        (
+            "boxed-too",
+            json!({ "command": path("program"), "sandbox": "strict" }),
+        ),
+        (
+            "boxed",
+            json!({ "command": "true", "sandbox": { "write": [shared] } }),
+        ),
+    ];
+    let mut setup = setup;
+    for (name, entry) in servers {
+        setup = setup.entry(name, &entry.to_string());
+    }
+    setup.save();
+    let report = doctor(&setup, &["--json"]).json();
+    let found = findings(&report, "program-changeable");
+    let mut subjects: Vec<&str> = found
+        .iter()
+        .map(|finding| finding["subject"].as_str().unwrap())
+        .collect();
+    subjects.sort_unstable();
+    let expected = [
+        "ending", "link", "on-path", "option", "planted", "program", "script",
+    ];
+    assert_eq!(subjects, expected, "{report}");
+    let said = found[0].to_string();
+    assert!(said.contains("shared"), "{said}");
 }

@@ -273,10 +273,46 @@ fn an_entry_that_replaces_another_one_keeps_its_restrictions() {
     let told = run(&setup, &["add", "a", "--force", "--no-check", url]).code(0);
     assert_eq!(entry(&setup)["sandbox"], Value::Null);
     assert_eq!(entry(&setup)["trust"], "pin");
-    assert!(
-        told.json()["hints"].to_string().contains("a URL has none"),
-        "{told}"
-    );
+    let gone = "`sandbox` of the replaced entry is gone";
+    assert!(told.json()["hints"].to_string().contains(gone), "{told}");
+}
+
+#[test]
+fn what_restricts_a_remote_entry_stays_where_it_can_apply() {
+    let restrictions = json!({
+        "identity": { "exchange": { "token_url": "https://t.example/token", "client_id": "i", "client_secret": "${SECRET}" } },
+        "oauth": { "issuer": "https://i.example", "scopes": ["read"] }, "share": "session", "proxy": "none",
+    });
+    let url = "https://a.example/mcp";
+    let mut before = restrictions.clone();
+    before["url"] = json!(url);
+    let stays = |target: &[&str], gone: &[&str]| {
+        let setup = home(&json!({ "mcpServers": { "a": before } }).to_string());
+        let add = ["add", "a", "--force", "--no-check"];
+        let told = run(&setup, &[&add[..], target].concat()).code(0);
+        let config: Value = serde_json::from_str(&text(&setup)).unwrap();
+        let hints = told.json()["hints"].to_string();
+        assert!(!hints.contains("SECRET"), "{hints}");
+        for (key, value) in restrictions.as_object().unwrap() {
+            let is_gone = gone.contains(&key.as_str());
+            let now = &config["mcpServers"]["a"][key];
+            let expected = if is_gone { &Value::Null } else { value };
+            assert_eq!(now, expected, "{target:?} {key}");
+            assert!(hints.contains(&format!("`{key}`")), "{key}: {hints}");
+        }
+        assert_eq!(hints.contains("gone"), !gone.is_empty(), "{hints}");
+    };
+    stays(&[url], &[]);
+    // A secret is for one server.
+    stays(&["https://b.example/mcp"], &["oauth"]);
+    stays(&["--", "y"], &["identity", "oauth", "proxy"]);
+    let operations = r#"{"mcpServers": {"a": {"openapi": "https://a.example/1.json", "exclude": ["DELETE *"]}}}"#;
+    let setup = home(operations);
+    let next = "https://a.example/2.json";
+    let add = ["add", "a", "--force", "--no-check", "--openapi", next];
+    let _ = run(&setup, &add).code(0);
+    let config: Value = serde_json::from_str(&text(&setup)).unwrap();
+    assert_eq!(config["mcpServers"]["a"]["exclude"], json!(["DELETE *"]));
 }
 
 #[test]

@@ -76,6 +76,38 @@ fn a_login_is_made_once_and_serves_every_process_after() {
 }
 
 #[test]
+fn a_login_is_tried_once_and_one_that_the_server_refuses_is_told_and_kept() {
+    let authority = Authority::start(Manner {
+        has_no_access: true,
+        ..Manner::default()
+    });
+    let setup = authority.setup(json!({}));
+    let login = Login::start(&setup, &[]);
+    login.browse();
+    let refused = login.end().code(1);
+    for said in [
+        "server `web` refuses the token of this login",
+        "the account has no access",
+        "the login is kept",
+        "`mcpzip logout web`",
+    ] {
+        assert!(refused.stderr.contains(said), "{refused}");
+    }
+    let kept = setup.run(&["--json", "auth", "status"]).code(0);
+    assert!(kept.stdout.contains(&authority.issuer("/one")), "{kept}");
+    authority.state().manner.has_no_access = false;
+    let before = authority.web.requests().len();
+    log_in(&setup);
+    let requests = authority.web.requests();
+    let tried = requests[before..]
+        .iter()
+        .filter(|request| request.path == "/mcp" && !request.header("authorization").is_empty());
+    let tried: Vec<&str> = tried.map(|request| request.rpc()).collect();
+    assert_eq!(tried, ["initialize", "DELETE"]);
+    assert_eq!(setup.connect().execute("web__t").text(), "fine");
+}
+
+#[test]
 fn what_is_kept_is_for_its_user_alone() {
     let authority = Authority::start(Manner::default());
     let setup = authority.setup(json!({}));
@@ -832,7 +864,10 @@ fn a_new_token_that_the_server_refuses_is_told_as_such() {
         ..Manner::default()
     });
     let setup = authority.setup(json!({}));
-    log_in(&setup);
+    let login = Login::start(&setup, &[]);
+    login.browse();
+    let refused = login.end().code(1).stderr;
+    assert!(refused.contains("refuses the token"), "{refused}");
     let text = setup.connect().execute("web__t").tool_error();
     assert!(
         text.contains("refused the token of its login (HTTP 401)")

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::identities;
-use crate::support::Setup;
 use crate::support::command::{self, Outcome};
+use crate::support::script::answer;
+use crate::support::{Server, Setup, until};
 
-/// The keys without which no more is permitted: a key that stands with a star here is free with all below it. Every other key of the schema
-/// restricts.
+/// The keys without which no more is permitted or sent elsewhere, and no less is recorded: a key that stands with a star here is free with all
+/// below it. Every other key of the schema restricts.
 const FREE: &[&str] = &[
     "$schema",
     "mcpServers",
@@ -21,18 +22,23 @@ const FREE: &[&str] = &[
     "catalog*",
     "surface*",
     "show",
-    "search*",
+    "search",
+    "search.default_limit",
+    "search.semantic",
+    "search.learn",
+    "search.llm",
+    "search.llm.provider",
+    "search.llm.model",
+    "search.llm.api_key",
+    "search.llm.timeout",
     "results*",
     "scripts",
-    "proxy",
     "ca_file",
-    "credentials",
-    "registry",
     "log",
     "logs*",
     "daemon*",
     "otlp*",
-    "audit*",
+    "audit.enabled",
     "approvals*",
     "notify",
     "tools.without_asking",
@@ -52,9 +58,6 @@ const FREE: &[&str] = &[
     "http.metrics",
     "server.type",
     "server.command",
-    "server.args",
-    "server.env",
-    "server.cwd",
     "server.fetch",
     "server.cli",
     "server.cli_help",
@@ -64,12 +67,9 @@ const FREE: &[&str] = &[
     "server.openapi",
     "server.graphql",
     "server.skills",
-    "server.base_url",
     "server.origins",
-    "server.headers",
     "server.headers_command",
     "server.headersHelper",
-    "server.proxy",
     "server.ca_file",
     "server.oauth.grant",
     "server.oauth.idp",
@@ -85,9 +85,12 @@ const FREE: &[&str] = &[
     "server.max_concurrent",
     "server.era",
     "server.description",
-    "server.registry*",
+    "server.registry.*",
     "server.tools.without_asking",
 ];
+
+/// Keys whose values may restrict, and for which programs write `null` if there is no value.
+const CARRIERS: &[&str] = &["server.args", "server.env", "server.cwd", "server.headers"];
 
 fn is_free(path: &str) -> bool {
     FREE.iter().any(|free| match free.strip_suffix('*') {
@@ -129,6 +132,8 @@ fn whole() -> Value {
       },
       "expose": {},
       "scripts": {},
+      "audit": {},
+      "search": { "llm": { "provider": "openai", "model": "m", "api_key": "k" } },
       "tools": { "deny": ["q"] },
       "clients": { "test": {} },
       "profiles": { "all": { "servers": ["*"], "tools": { "deny": ["q"] } } },
@@ -211,7 +216,8 @@ fn no_key_that_restricts_can_be_misspelt_or_null() {
             object.insert(key.to_owned(), Value::Null);
         });
         for (how, file) in [("misspelt", misspelt), ("null", null)] {
-            if check(&setup, &file).code != Some(3) {
+            let is_meant = how == "misspelt" || !CARRIERS.contains(&path.as_str());
+            if is_meant && check(&setup, &file).code != Some(3) {
                 lifted.push(format!("{path} {how}"));
             }
         }
@@ -231,6 +237,30 @@ fn a_restriction_that_is_lost_keeps_the_gateway_and_doctor_from_going_on() {
         ("profile", json!({})),
         ("http", json!({ "aut": { "tokens": true } })),
         ("http", json!({ "auth": null })),
+        ("http", json!({ "identities": { "tokens": true } })),
+        ("http", json!({ "security": { "who": "all" } })),
+        ("http", json!({ "token_path": "tokens" })),
+        ("http", json!({ "oidc": "https://i" })),
+        ("http", json!({ "ssl": { "cert": "c.pem" } })),
+        ("http", json!({ "https": true })),
+        ("http", json!({ "cert": "c.pem" })),
+        ("auth", json!({ "tokens": true })),
+        ("authentication", json!({ "tokens": true })),
+        ("identities", json!(["anna"])),
+        ("tls", json!({ "cert": "c.pem", "key": "k.pem" })),
+        ("rate_limits", json!([{ "calls_per_minute": 1 }])),
+        ("audti", json!({})),
+        ("audit", Value::Null),
+        ("audit", json!("yes")),
+        ("audit", json!({ "argument": "none" })),
+        ("audit", json!({ "arguments": "all" })),
+        ("audit", json!({ "to": ["sylog"] })),
+        ("audit", json!({ "durable": true })),
+        ("credential", json!("keychain")),
+        ("credentials", json!("keychian")),
+        ("credentials", Value::Null),
+        ("proxi", json!("socks5://127.0.0.1:1")),
+        ("registry", json!("registry.example.com")),
     ] {
         let setup = identities::setup().setting(key, value.clone());
         let doctor = setup.run(&["doctor", "--json"]).code(1);
@@ -238,21 +268,148 @@ fn a_restriction_that_is_lost_keeps_the_gateway_and_doctor_from_going_on() {
         let serve = setup.command(&["serve", "--http", "127.0.0.1:0"]);
         let refused = command::run(serve, "").code(3).stderr;
         assert!(
-            refused.contains("did you mean") || refused.contains("would lift"),
+            [
+                "did you mean",
+                "would lift",
+                "must be",
+                "protects something",
+                "keep strangers out"
+            ]
+            .iter()
+            .any(|said| refused.contains(said)),
             "{key} {value}: {refused}"
         );
+    }
+    for (key, value, said) in [
+        ("management", json!("none"), "agents can neither read nor"),
+        ("expose", json!(false), "clients see neither"),
+        ("expose", json!({ "prompts": 1 }), "clients see none"),
+        ("clients", json!([]), "no client has settings"),
+    ] {
+        let setup = Setup::new().setting(key, value);
+        let doctor = setup.run(&["doctor", "--json"]).code(1).json();
+        let mut findings = doctor["findings"].as_array().unwrap().iter();
+        let found = findings.find(|finding| finding["code"] == "config-refused");
+        assert!(found.unwrap().to_string().contains(said), "{doctor}");
+        let checked = setup.run(&["config", "check"]).code(3).stdout;
+        assert!(checked.contains(said), "{checked}");
     }
 }
 
 #[test]
-fn roles_that_are_there_twice_are_refused() {
+fn a_word_that_does_not_switch_on_is_taken_for_one_that_switches_off() {
+    let setup = Setup::new();
+    let entry = |key: &str, value: Value| {
+        let file = json!({ "mcpServers": { "a": { "url": "https://a", key: value } } });
+        check(&setup, &file)
+    };
+    for (key, value) in [
+        ("enabled", json!("false")),
+        ("enabled", json!(0)),
+        ("isActive", json!(false)),
+        ("auth", json!("oauth")),
+        (
+            "tools",
+            json!({ "override": { "t": { "argument": null } } }),
+        ),
+    ] {
+        let _ = entry(key, value).code(3);
+    }
+    for (key, value) in [
+        ("enabled", json!(true)),
+        ("enabled", json!("true")),
+        ("isActive", Value::Null),
+        ("auth", json!(false)),
+        ("auth", json!("none")),
+        ("tools", json!({ "override": { "t": { "name": null } } })),
+    ] {
+        let _ = entry(key, value).code(0);
+    }
+}
+
+#[test]
+fn a_key_that_restricts_and_is_there_twice_is_refused() {
     let setup = identities::setup();
     setup.save();
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
     let text = text.strip_suffix('}').unwrap();
-    setup.save_text(&format!("{text},\"roles\":{{}}}}"));
-    let refused = command::run(setup.command(&["config", "check"]), "").code(3);
-    assert!(refused.stdout.contains("is there twice"), "{refused}");
+    for again in ["roles", "audit", "mcpServers"] {
+        setup.save_text(&format!("{text},\"{again}\":{{}}}}"));
+        let refused = command::run(setup.command(&["config", "check"]), "").code(3);
+        assert!(refused.stdout.contains("is there twice"), "{refused}");
+    }
+}
+
+#[test]
+fn a_server_whose_name_is_there_twice_is_not_started_and_others_are() {
+    let server = || Server::new().tool("read", [answer("read")]);
+    let deny = json!({ "tools": { "deny": ["read"] } });
+    let setup = Setup::new()
+        .server_with("a", server(), deny)
+        .server("b", server())
+        .server("c", server())
+        .setting("management", json!("full"));
+    setup.save();
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    let twice = text.replace("\"b\":", "\n  \"a\":");
+    let run = |arguments: &[&str]| command::run(setup.command(arguments), "");
+    let has_all = |said: &str| {
+        ["more than once", "1:16 and 2:3", "rename or remove"]
+            .iter()
+            .all(|part| said.contains(part))
+    };
+    setup.save_text(&twice);
+    let checked = run(&["config", "check"]).code(3);
+    assert!(has_all(&checked.stdout), "{checked}");
+    let mut client = setup.start_command(setup.command(&["serve"]));
+    client.shake_hands("2025-11-25");
+    let refused = client.execute("a__read").tool_error();
+    assert!(has_all(&refused), "{refused}");
+    assert_eq!(client.execute("c__read").text(), "read");
+    for change in [
+        json!({ "operation": "remove", "names": ["a"] }),
+        json!({ "operation": "add", "servers": { "d": { "command": "x" } } }),
+    ] {
+        let refused = client.execute_with("mcpzip__servers", &change.to_string());
+        let refused = refused.tool_error();
+        assert!(refused.contains("more than one server `a`"), "{refused}");
+    }
+    client.finish();
+    assert_eq!((setup.home().starts("a"), setup.home().starts("b")), (0, 0));
+    let found = run(&["doctor", "--json"]).code(1).json();
+    let mut findings = found["findings"].as_array().unwrap().iter();
+    let found = findings.find(|finding| finding["code"] == "server-entry");
+    assert!(has_all(&found.unwrap()["what"].to_string()), "{found:?}");
+    for refused in [
+        &["disable", "a"][..],
+        &["enable", "a"],
+        &["add", "a", "--force", "--no-check", "--", "x"],
+    ] {
+        let refused = run(refused).code(1);
+        assert!(has_all(&refused.stderr), "{refused}");
+        let now = std::fs::read_to_string(setup.config_path()).unwrap();
+        assert_eq!(now, twice);
+    }
+    let rules = run(&["rules", "check", "a", "read"]);
+    assert_ne!(rules.code, Some(0), "{rules}");
+    let _ = run(&["remove", "a"]).code(0);
+    let now = std::fs::read_to_string(setup.config_path()).unwrap();
+    assert!(!now.contains("\"a\"") && now.contains("\"c\""), "{now}");
+    let _ = run(&["config", "check"]).code(0);
+}
+
+#[test]
+fn a_second_entry_that_an_edit_adds_ends_the_use_of_the_first() {
+    let setup = Setup::new().server("a", Server::new().tool("read", [answer("read")]));
+    let mut client = setup.connect();
+    assert_eq!(client.execute("a__read").text(), "read");
+    let text = std::fs::read_to_string(setup.config_path()).unwrap();
+    setup.save_text(&text.replacen("\"a\":", "\"a\":{\"command\":\"x\"},\"a\":", 1));
+    let refused = until("the edit to be noticed", || {
+        let answer = client.execute("a__read");
+        answer.is_tool_error().then(|| answer.tool_error())
+    });
+    assert!(refused.contains("more than once"), "{refused}");
 }
 
 #[test]
@@ -264,11 +421,12 @@ fn an_edit_that_would_lift_a_restriction_changes_nothing() {
     let pushed = identities::execute(&gateway, "git__push", &anna);
     assert!(pushed.contains("there is no tool"), "{pushed}");
     let text = std::fs::read_to_string(setup.config_path()).unwrap();
-    for (written, said) in [
-        ("\"role\":", "did you mean `roles`"),
-        ("\"roles\":null,\"$schema\":", "would lift"),
+    for (key, written, said) in [
+        ("\"roles\":", "\"role\":", "did you mean `roles`"),
+        ("\"roles\":", "\"roles\":null,\"$schema\":", "would lift"),
+        ("\"audit\":", "\"audti\":", "did you mean `audit`"),
     ] {
-        setup.save_text(&text.replacen("\"roles\":", written, 1));
+        setup.save_text(&text.replacen(key, written, 1));
         gateway.process().wait_for_stderr(said);
         for tool in ["git__push", "vault__read"] {
             let called = identities::execute(&gateway, tool, &anna);
@@ -282,6 +440,9 @@ fn an_edit_that_would_lift_a_restriction_changes_nothing() {
             "200 the log"
         );
     }
+    // All lines are there, also those of calls after the edit that would have ended the log.
+    let log = setup.run(&["audit", "--json"]).code(0).stdout;
+    assert_eq!(log.matches("\"tool\":\"log\"").count(), 3, "{log}");
 }
 
 #[test]

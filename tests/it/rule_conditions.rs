@@ -64,6 +64,23 @@ fn null_is_a_value_of_another_type() {
 }
 
 #[test]
+fn an_object_is_a_value_of_another_type_than_a_number() {
+    const OBJECT: &str = r#"{"n":{"$serde_json::private::Number":"5"}}"#;
+    for (kind, value) in [("deny", "!5"), ("allow", "5")] {
+        let rule = json!({ "tool": "files__write", "when": { "n": value } });
+        let setup = files(json!({ kind: [rule] }));
+        let mut client = setup.connect();
+        let five = client.execute_with("files__write", r#"{"n":5}"#);
+        assert!(!five.is_tool_error(), "{}", five.text());
+        for object in [OBJECT, &OBJECT.replace('$', "\\u0024")] {
+            let refused = client.execute_with("files__write", object).tool_error();
+            assert!(refused.contains(&format!("tools.{kind}")), "{refused}");
+        }
+        assert_eq!(setup.home().count("files", "tools/call"), 1);
+    }
+}
+
+#[test]
 fn a_relative_path_begins_in_the_servers_directory() {
     let rules = json!({ "deny": [{ "tool": "files__write", "when": { "path": "!./**" } }] });
     let setup = files(rules);

@@ -1,4 +1,5 @@
-//! Checks of identities: whether the limits and each role can be used, each role in a rule exists, and each token gives something.
+//! Checks of identities: whether the limits and each role can be used, each role in a rule exists, each token gives something, and issuers
+//! answer.
 
 use std::net::IpAddr;
 
@@ -10,9 +11,9 @@ use crate::app::App;
 use crate::config::{Config, HttpOptions, UpstreamIdentity};
 use crate::downstream::http;
 use crate::identity::authorization::KeyFile;
-use crate::identity::{People, TokenFile, claims_of};
+use crate::identity::{People, TokenFile, claims_of, faulty_issuers};
 
-pub(super) fn examine(app: &App, examination: &mut Examination) {
+pub(super) async fn examine(app: &App, examination: &mut Examination) {
     let config = app.proxy().unscoped().config();
     roles(&config, examination);
     rules(&config, examination);
@@ -30,6 +31,21 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
         let about = "limits".to_owned();
         examination.add(Finding::new(&kinds::LIMITS_UNUSABLE, about, what));
     }
+    let auth = config
+        .http
+        .as_ref()
+        .ok()
+        .and_then(|http| http.auth.as_ref());
+    if let Some(auth) = auth {
+        for (issuer, fault) in faulty_issuers(auth).await {
+            let what = printable(&config.masker.mask(&fault));
+            examination.add(Finding::new(
+                &kinds::ISSUER_UNUSABLE,
+                printable(&issuer),
+                what,
+            ));
+        }
+    }
     let state = app.session().environment.state(&app.paths().state_dir);
     let tokens = match TokenFile::of(&state).read() {
         Ok(tokens) => tokens,
@@ -39,11 +55,6 @@ pub(super) fn examine(app: &App, examination: &mut Examination) {
             return;
         }
     };
-    let auth = config
-        .http
-        .as_ref()
-        .ok()
-        .and_then(|http| http.auth.as_ref());
     if let Some(fault) = auth
         .filter(|auth| auth.server.is_some())
         .and_then(|_| KeyFile::next_to(&TokenFile::of(&state)).fault())

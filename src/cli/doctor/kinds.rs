@@ -132,6 +132,9 @@ kinds! {
     SANDBOX_UNAVAILABLE: Error "sandbox-unavailable", "a server's sandbox cannot be made on this machine",
         why "The server does not start, because it would reach more than its entry permits.",
         advice "Follow the message: install what is missing, or take `sandbox` out of the entry if you trust the server.";
+    PROGRAM_CHANGEABLE: Warning "program-changeable", "a server without a sandbox runs a file that a server in a sandbox may change",
+        why "The server in the sandbox can replace the file, or a link on the way to it: the next start of the server then runs its code outside of every sandbox, with all your access.",
+        advice "Move the program or script of SERVER out of the named path, name less in `write` of the other entry (or change its \"project\"), or give SERVER a `sandbox` as well.";
     SANDBOX_POSSIBLE: Note "sandbox-possible", "a server is known to work in a sandbox",
         why "It can reach everything that you can: your files, your keys, the network. In a sandbox it has a data directory of its own, the files of its package and those that its entry names.",
         advice "Add the named `sandbox` to the entry of SERVER; docs/sandbox.md says what it permits.";
@@ -204,6 +207,9 @@ kinds! {
     KEYS_UNUSABLE: Error "keys-unusable", "the file of keys of the authorization server cannot be used",
         why "No person can log in, and every access token of mcpzip is refused.",
         advice "Follow the message. Only if the keys are damaged or lost: `mcpzip token rotate-keys` makes new ones; all clients log in again then.";
+    ISSUER_UNUSABLE: Error "issuer-unusable", "an OAuth issuer does not answer, or not as `http.auth` expects",
+        why "Clients with its tokens, or people who log in there, are refused. A gateway that runs goes on with the keys that it has, for a day.",
+        advice "Compare `issuer` and `jwks_url` (or `introspection_url`) with the metadata of the issuer, `/.well-known/openid-configuration`; otherwise check whether it runs, and what is between: DNS, firewall, proxy (`HTTPS_PROXY`).";
     TOKEN_USELESS: Warning "token-useless", "a valid token gives nothing",
         why "Its client is refused: a role or profile that the token names is gone, or no role has its name.",
         advice "Add the name to `users` of a role, or revoke the token and make another one.";

@@ -144,7 +144,7 @@ async fn examine(
             store::examine_placement(&app.proxy().unscoped().config(), examination);
             profiles::examine(&app.proxy().unscoped().config(), examination);
             scripts::examine(&app.proxy().unscoped().config(), examination).await;
-            identities::examine(app, examination);
+            identities::examine(app, examination).await;
             shown::examine(app, examination);
             audit::examine(app, machine, examination).await;
             notify::examine(app, machine, examination).await;

@@ -168,6 +168,12 @@ pub(crate) fn way(command: &str, args: &[String]) -> Way {
     }
 }
 
+/// The argument that names the file which a shell or an interpreter runs.
+#[must_use]
+pub(crate) fn script_of<'a>(command: &str, args: &'a [String]) -> Option<&'a str> {
+    scripts::script(&bare(command), args).map(|at| args[at].as_str())
+}
+
 /// The length of words in bytes. A short one takes as long as one of 16 bytes.
 fn length(words: &[String]) -> usize {
     words.iter().map(|word| word.len() + 16).sum()

@@ -370,10 +370,10 @@ impl Metrics {
     }
 }
 
-/// The label of a connection state.
 /// The states of connections, the best first.
 const STATES: [&str; 5] = ["ready", "connecting", "failed", "idle", "disabled"];
 
+/// The label of a connection state.
 fn word(state: &ServerState) -> &'static str {
     match state {
         ServerState::Disabled => "disabled",

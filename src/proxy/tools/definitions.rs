@@ -42,7 +42,7 @@ pub(super) fn offered(definition: &str) -> Cow<'_, str> {
     }
 }
 
-fn without_filters(definition: &str) -> String {
+pub(super) fn without_filters(definition: &str) -> String {
     let parts = FILTERS.iter();
     parts.fold(definition.to_owned(), |text, part| text.replace(part, ""))
 }

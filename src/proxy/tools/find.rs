@@ -238,13 +238,14 @@ impl Tools {
     }
 }
 
-/// The tool of this name that does not exist for the caller, and the rule that denies it.
+/// The tool of this name that does not exist for the caller, and the rule that denies it, for the audit log.
 pub(super) fn denied_unseen(
     config: &Config,
     snapshot: &Snapshot,
     name: &str,
 ) -> Option<Box<(QualifiedName, String)>> {
-    let tool = snapshot.hidden(name)?;
+    let hidden = config.audit.is_on.then(|| snapshot.hidden(name));
+    let tool = hidden.flatten()?;
     let name = tool.own_name();
     match config.decide(&name, tool.entry().hints, None) {
         (Verdict::Denied, rule) => Some(Box::new((name, rule.unwrap_or_default()))),

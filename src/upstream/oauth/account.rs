@@ -42,6 +42,9 @@ pub(crate) struct Account {
 /// The time limit of the request that finds out whether a server requires a login.
 const PROBE_LIMIT: Duration = Duration::from_secs(30);
 
+/// The time limit of the request that ends its session.
+const FAREWELL: Duration = Duration::from_secs(3);
+
 /// The interval at which a login on a page is looked for.
 const LOOK: Duration = Duration::from_millis(300);
 
@@ -539,6 +542,35 @@ impl Account {
         self.store.write(record).await
     }
 
+    /// Opens a connection with the token of the login, and closes it. Does nothing with a token that was tried before it was kept
+    /// ([`Self::keep_token`]), and at a server whose requests have other credentials, or none to open a connection.
+    ///
+    /// # Errors
+    /// When the server does not accept the token, or does not answer.
+    pub(crate) async fn try_login(&self) -> Result<(), LoginError> {
+        let record = self.store.read().await?;
+        let login = record.login().map(|(_, login)| login);
+        let login = login.filter(|login| login.client.is_some());
+        let token = login.and_then(|login| login.token.as_ref());
+        let token = token.filter(|token| !token.is_over());
+        if token.is_none() || self.has_command() || self.remote.openapi.is_some() {
+            return Ok(());
+        }
+        match self.probe(token).await? {
+            None => Ok(()),
+            Some(challenge) => Err(LoginError::NotAccepted {
+                server: self.server.to_string(),
+                reason: match challenge.wants_more_scopes() {
+                    true => format!(
+                        "because it lacks the scopes {}",
+                        challenge.scopes.join(", ")
+                    ),
+                    false => "perhaps because the account has no access".to_owned(),
+                },
+            }),
+        }
+    }
+
     /// Sends a request with this token, or without one, to read the server's challenge. `None` if the server accepts
     /// it.
     pub(super) async fn probe(
@@ -589,6 +621,15 @@ impl Account {
             })?;
             if matches!(response.status().as_u16(), 401 | 403) {
                 return Ok(Some(Challenge::in_response(&response)));
+            }
+            if token.is_some() && response.status().is_success() {
+                if let Some(session) = response.headers().get(headers::SESSION) {
+                    let end = client.delete(self.url.clone()).headers(configured.clone());
+                    let end = end.header(headers::SESSION, session).send();
+                    // A server that keeps the session ends it later.
+                    let _ = tokio::time::timeout(FAREWELL, end).await;
+                }
+                return Ok(None);
             }
         }
         Ok(None)

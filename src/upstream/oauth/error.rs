@@ -59,6 +59,17 @@ pub(crate) enum LoginError {
         /// The server's response.
         reason: String,
     },
+    /// The server does not take the token of a login that has just been made.
+    #[error(
+        "server `{server}` refuses the token of this login, {reason}; the login is kept: `mcpzip login {server}` logs in with another \
+         account, and `mcpzip logout {server}` removes it"
+    )]
+    NotAccepted {
+        /// The server.
+        server: String,
+        /// The reason, as a clause.
+        reason: String,
+    },
     /// A URL that must not be used.
     #[error("`{url}` is not used for a login: {reason}")]
     Forbidden {

@@ -1372,3 +1372,18 @@ fn a_client_that_a_manager_lets_in_does_not_manage() {
     assert_eq!(browser.send(call(&gateway, "GET", &path)).status, 303);
     assert_eq!(browser.send(ask("approvals.list")).status, 200);
 }
+
+#[test]
+fn doctor_asks_the_provider_at_which_people_log_in() {
+    let provider = Provider::start();
+    let report = |setup: &Setup| setup.run(&["doctor", "--json"]).stdout;
+    let fine = report(&provider.setup());
+    assert!(!fine.contains("issuer-unusable"), "{fine}");
+    let issuer = provider.server.url("/other");
+    let login = json!({ "issuer": issuer, "client_id": "gateway", "client_secret": "s3cret" });
+    let other = report(&with_server(&json!({ "login": login })));
+    assert!(
+        other.contains("issuer-unusable") && other.contains("its `issuer` is another one"),
+        "{other}"
+    );
+}

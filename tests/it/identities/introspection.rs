@@ -308,3 +308,17 @@ fn settings_of_introspection_and_scopes_that_are_not_understood_keep_the_server_
         assert!(said.contains("does not start"), "{auth}: {said}");
     }
 }
+
+#[test]
+fn doctor_asks_the_issuer_about_a_token_that_no_client_has() {
+    let issuer = Issuer::start();
+    let setup = issuer.setup(&json!({}));
+    let is_found = || {
+        let report = setup.run(&["doctor", "--json"]).stdout;
+        report.contains("issuer-unusable")
+    };
+    assert!(!is_found());
+    assert_eq!(issuer.asked(), 1);
+    *issuer.tokens.lock() = None;
+    assert!(is_found());
+}

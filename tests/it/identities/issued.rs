@@ -11,6 +11,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair as 
 use serde_json::{Value, json};
 
 use super::{As as _, Session, execute, roles, setup};
+use crate::support::closed_port::ClosedPort;
 use crate::support::http::HttpServer;
 use crate::support::{Setup, until};
 
@@ -324,5 +325,35 @@ fn names_with_a_slash_make_no_identity_of_another() {
     ] {
         let quoted = format!("\"{identity}\"");
         assert!(audit.contains(&quoted), "{identity}: {audit}");
+    }
+}
+
+#[test]
+fn doctor_says_that_an_issuer_does_not_answer_or_has_no_keys() {
+    let key = Key::new("one");
+    let issuer = Issuer::start(&[&key]);
+    let found = |more: &Value| -> Vec<String> {
+        let report = issuer.setup(more).run(&["doctor", "--json"]).json();
+        let findings = report["findings"].as_array().unwrap().iter();
+        let found = findings.filter(|finding| finding["code"] == "issuer-unusable");
+        found.map(|finding| finding["what"].to_string()).collect()
+    };
+    assert!(found(&json!({})).is_empty());
+    let port = ClosedPort::new();
+    let [away, elsewhere, one] = [
+        format!("http://{}/keys", port.address()),
+        issuer.server.url("/elsewhere"),
+        issuer.keys(),
+    ];
+    for (url, said) in [
+        (&away, "cannot be reached"),
+        (&elsewhere, "answered with HTTP 404"),
+        (&one, "it has no key that can be used"),
+    ] {
+        if *url == one {
+            *issuer.published.lock() = vec![json!({ "kty": "unknown" })];
+        }
+        let found = found(&json!({ "jwks_url": url }));
+        assert!(found.len() == 1 && found[0].contains(said), "{found:?}");
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Manner {
     pub(crate) life: Duration,
     /// The scopes that a call of the tool `t` requires, and whether the first 401 names them.
     pub(crate) needed: &'static [&'static str],
+    /// Whether the MCP server refuses its own tokens, as for an account without access.
+    pub(crate) has_no_access: bool,
     /// The method of client authentication.
     pub(crate) method: &'static str,
     /// Whether the form of a token request names the client, where the header does.
@@ -112,6 +114,7 @@ impl Default for Manner {
             expires_in: Some(3600),
             life: Duration::from_secs(3600),
             needed: &[],
+            has_no_access: false,
             method: "none",
             form: ClientIdInForm::default(),
             registers: true,
@@ -324,13 +327,14 @@ fn answer(state: &Mutex<State>, request: &Request, reply: &mut Reply) {
 
 fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply) {
     let token = request.header("authorization").strip_prefix("Bearer ");
-    let (known, needed) = {
+    let (known, needed, has_no_access) = {
         let state = state.lock().unwrap();
         let known = token
             .and_then(|token| state.access.get(token))
             .filter(|(end, _)| *end > Instant::now())
             .cloned();
-        (known, state.manner.needed)
+        let manner = &state.manner;
+        (known, manner.needed, manner.has_no_access)
     };
     let metadata =
         format!(r#"resource_metadata="{origin}/.well-known/oauth-protected-resource/mcp""#);
@@ -343,6 +347,9 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
             &format!("not good: {}", token.unwrap_or("nothing")),
         );
     };
+    if has_no_access {
+        return reply.whole("403 Forbidden", "", "no seat for you");
+    }
     let is_tool = request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
     if is_tool && needed.iter().any(|scope| !scopes.contains(*scope)) {
         let wanted = needed.join(" ");

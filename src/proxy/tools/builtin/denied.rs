@@ -33,6 +33,11 @@ pub(super) enum Denied {
     /// The removal of a restriction with its server.
     #[error("a person has restricted it by `{restriction}`, so only a person may remove it")]
     Restricted { restriction: String },
+    /// Several entries of one name, each of which may restrict its server.
+    #[error(
+        "the configuration has more than one server `{server}`: a person has to rename or remove all but one before agents may change servers"
+    )]
+    Repeated { server: String },
     /// A server that a person has disabled.
     #[error("a person has disabled it, so only a person may enable it")]
     SwitchedOff,

@@ -12,7 +12,7 @@ use super::duplicates::refusal;
 use super::restrictions::{ADDED_BY, AGENT, SETTABLE, beyond, is_disabled, restrictions};
 use super::switches::Switches;
 use crate::config::env::is_inherited;
-use crate::config::{Change, Config, Document};
+use crate::config::{Change, Config, Document, EntryError};
 use crate::mcp::Object;
 use crate::secret::Masker;
 
@@ -70,6 +70,12 @@ pub(super) fn permit(
     config: &Config,
     switches: &Switches,
 ) -> Result<(), Denied> {
+    let mut faults = config.faults.iter();
+    // The document shows the last of the entries alone.
+    if let Some(fault) = faults.find(|at| matches!(at.fault, EntryError::Repeated { .. })) {
+        let server = fault.name.clone();
+        return Err(Denied::Repeated { server });
+    }
     match change {
         Change::Add(entry) | Change::Put(entry) => {
             let entry: &RawValue = serde_json::from_str(entry)?;

@@ -310,3 +310,20 @@ impl Builtin {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::READ_RESULT;
+    use crate::proxy::tools::definitions::without_filters;
+
+    #[test]
+    fn without_filters_nothing_is_said_of_them_here_either() {
+        assert!(READ_RESULT.contains("select"));
+        let without = without_filters(READ_RESULT);
+        let words = ["select", "jq", "filter"];
+        assert!(
+            !words.iter().any(|word| without.contains(word)),
+            "{without}"
+        );
+    }
+}
