@@ -802,12 +802,15 @@ fn a_logout_says_which_tokens_stay_valid() {
             4,
             "`http://127.0.0.1:9/revoke`",
         ),
+        (json!("/one/nowhere"), 1, "/one` refused: HTTP 404"),
         (json!(null), 0, "revokes no tokens of this login"),
     ] {
-        let authority = Authority::start(Manner {
-            metadata: json!({ "revocation_endpoint": endpoint }),
-            ..Manner::default()
-        });
+        let authority = Authority::start(Manner::default());
+        let endpoint = match endpoint.as_str() {
+            Some(path) if path.starts_with('/') => json!(authority.issuer(path)),
+            _ => endpoint,
+        };
+        authority.state().manner.metadata = json!({ "revocation_endpoint": endpoint });
         let setup = authority.setup(json!({}));
         log_in(&setup);
         let ended = setup.run(&["logout", "web"]).code(code);

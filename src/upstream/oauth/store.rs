@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::client::Client;
 use super::error::LoginError;
+use super::issuer::is_same;
 use super::place::Held;
 use super::token::Token;
 use super::vault::Vault;
@@ -40,8 +41,16 @@ pub(super) struct Store {
     url: String,
     /// The identity of the person that it is of, if it is not that of everyone.
     person: Option<String>,
-    /// The id and the secret of the configured client: the secret is in each record that is read, and in none that is written.
-    configured: Option<(String, Secret<String>)>,
+    /// The configured client: its secret is in each record that is read, and in none that is written.
+    configured: Option<ConfiguredClient>,
+}
+
+/// A client whose secret the configuration has, and the authorization server that it is for, if the configuration names it.
+#[derive(Debug, Clone)]
+struct ConfiguredClient {
+    id: String,
+    secret: Secret<String>,
+    issuer: Option<String>,
 }
 
 /// The data about the logins at one server.
@@ -107,6 +116,12 @@ impl Record {
         self.pinned.as_deref().or(self.current.as_deref())
     }
 
+    /// Whether configured credentials may be sent to `issuer`: it is the `configured` one, or else the one that they belong to.
+    pub(super) fn is_in_use(&self, configured: Option<&str>, issuer: &str) -> bool {
+        let in_use = configured.or(self.pinned());
+        in_use.is_some_and(|in_use| is_same(in_use, issuer))
+    }
+
     /// The current token.
     pub(super) fn token(&self) -> Option<&Token> {
         self.login()?.1.token.as_ref()
@@ -154,9 +169,19 @@ impl Store {
         }
     }
 
-    /// The storage of the logins of a client whose `secret` the configuration has.
-    pub(super) fn of_client(self, id: Option<&String>, secret: Option<&Secret<String>>) -> Self {
+    /// The storage of the logins of a client whose `secret` the configuration has, for the authorization server `issuer`, if it names one.
+    pub(super) fn of_client(
+        self,
+        id: Option<&String>,
+        secret: Option<&Secret<String>>,
+        issuer: Option<&String>,
+    ) -> Self {
         let configured = id.cloned().zip(secret.cloned());
+        let configured = configured.map(|(id, secret)| ConfiguredClient {
+            id,
+            secret,
+            issuer: issuer.cloned(),
+        });
         Self { configured, ..self }
     }
 
@@ -237,16 +262,19 @@ impl Store {
     /// A record with the secret of the configured client at the authorization server in use, or without it. Another one, where the same
     /// client was known before, never gets it.
     fn with_secret(&self, mut record: Record, has_secret: bool) -> Record {
-        let in_use = record.pinned().map(str::to_owned);
-        for (issuer, login) in &mut record.logins {
-            if let (Some(client), Some((id, secret))) = (&mut login.client, &self.configured)
-                && client.id == *id
+        let Some(configured) = &self.configured else {
+            return record;
+        };
+        let mut logins = std::mem::take(&mut record.logins);
+        for (issuer, login) in &mut logins {
+            if let Some(client) = &mut login.client
+                && client.id == configured.id
             {
-                let is_in_use = has_secret && in_use.as_ref() == Some(issuer);
-                client.secret = is_in_use.then(|| secret.clone());
+                let is_in_use = record.is_in_use(configured.issuer.as_deref(), issuer);
+                client.secret = (has_secret && is_in_use).then(|| configured.secret.clone());
             }
         }
-        record
+        Record { logins, ..record }
     }
 
     /// Prepares writing, so that data which cannot be obtained twice is written as soon as it arrives.
