@@ -127,6 +127,34 @@ fn records(setup: &Setup, start: &str) -> Vec<std::path::PathBuf> {
 }
 
 #[test]
+fn a_logout_without_a_variable_ends_the_login_at_the_provider_or_says_that_it_does_not() {
+    let provider = IdentityProvider::start(Conduct::default());
+    let web = authority(Manner::default());
+    for issuer in [provider.issuer(), "${IDP}".to_owned()] {
+        let mut oauth = provider.oauth("${SECRET}");
+        oauth["idp"]["issuer"] = json!(issuer);
+        let without = web.setup(json!({ "oauth": oauth }));
+        let setup = without
+            .clone()
+            .variable("SECRET", SECRET)
+            .variable("IDP", &provider.issuer());
+        let _ = with_token(&setup, &provider.id_token()).code(0);
+        assert_eq!(records(&setup, "identity-provider-").len(), 1);
+        let ended = without.run(&["logout", "web"]).code(1);
+        assert_eq!(ended.json()["logged_out"], true, "{ended}");
+        let is_known = issuer != "${IDP}";
+        let told = match is_known {
+            true => format!("the login at {issuer} is removed, too"),
+            false => "a login at its identity provider is kept".to_owned(),
+        };
+        assert!(ended.stderr.contains(&told), "{ended}");
+        let kept = records(&setup, "identity-provider-").len();
+        assert_eq!(kept, usize::from(!is_known), "{ended}");
+        assert_eq!(records(&setup, "web-").len(), 0);
+    }
+}
+
+#[test]
 fn a_logout_says_that_a_login_at_the_provider_cannot_be_read() {
     let provider = IdentityProvider::start(Conduct::default());
     let web = authority(Manner::default());

@@ -31,6 +31,9 @@ const PERSONAL: u32 = 3;
 /// The name of the records of identity providers, in place of that of a server.
 const PROVIDER: &str = "identity-provider";
 
+/// The bytes of the hash in the name of a record of everyone. That of a person is longer.
+const SHARED: usize = 6;
+
 /// One server's record.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
@@ -128,27 +131,40 @@ impl Record {
     }
 }
 
+/// The URL in the record of the login at an identity provider. No server has a URL with a space.
+fn url_of_provider(issuer: &str, client: &str) -> String {
+    format!("{issuer} {client}")
+}
+
 /// The name of a record.
 fn name_of(server: &str, url: &str, person: Option<&str>) -> String {
     let (text, length) = match person {
-        None => (format!("{server}\n{url}"), 6),
+        None => (format!("{server}\n{url}"), SHARED),
         Some(person) => (format!("{server}\n{url}\n{person}"), 16),
     };
     let hash = HEXLOWER.encode(&Sha256::digest(text)[..length]);
     format!("{server}-{hash}")
 }
 
-/// Whether `written` is the record called `name`, of this person or of everyone, at this server or at any.
+/// Whether `written` is the record called `name`, of this person.
 #[cfg(feature = "cli")]
-pub(super) fn is_record(
-    (name, written): (&str, &[u8]),
-    person: Option<&str>,
-    at: Option<&str>,
-) -> bool {
+pub(super) fn is_of_person((name, written): (&str, &[u8]), person: &str) -> bool {
     let envelope = serde_json::from_slice(written);
-    envelope.is_ok_and(|Envelope { server, url, .. }| {
-        name == name_of(&server, &url, person) && at.is_none_or(|at| at == server)
-    })
+    envelope.is_ok_and(|Envelope { server, url, .. }| name == name_of(&server, &url, Some(person)))
+}
+
+/// Whether the record called `name` is that of everyone at this server, at any URL.
+#[cfg(feature = "cli")]
+pub(super) fn is_of_server(name: &str, server: &str) -> bool {
+    let rest = name.strip_prefix(server);
+    let hash = rest.and_then(|rest| rest.strip_prefix('-'));
+    hash.is_some_and(|hash| hash.len() == 2 * SHARED && HEXLOWER.decode(hash.as_bytes()).is_ok())
+}
+
+/// The name of the record of everyone at the identity provider `issuer`, where mcpzip is `client`.
+#[cfg(feature = "cli")]
+pub(super) fn name_at_provider(issuer: &str, client: &str) -> String {
+    name_of(PROVIDER, &url_of_provider(issuer, client), None)
 }
 
 impl Store {
@@ -187,8 +203,7 @@ impl Store {
 
     /// The storage of the login of `client` at the identity provider `issuer`, of the same person, which all servers share that name it.
     pub(super) fn of_provider(&self, issuer: &str, client: &str) -> Self {
-        // No server has a URL with a space.
-        let url = format!("{issuer} {client}");
+        let url = url_of_provider(issuer, client);
         let server = ServerName::new(PROVIDER).expect("it is a name");
         Self::new(&self.vault, &server, &url, self.person.as_deref())
     }
