@@ -11,6 +11,7 @@ use super::completions;
 use super::diagnostics::Exit;
 use super::output::{Output, good, strong};
 use super::recorder::Recorder;
+use super::written_entry::{WrittenEntry, WrittenProvider};
 use crate::audit::{Kind, Outcome};
 use crate::config::{Config, Environment, Paths, SessionEnv, Transport};
 use crate::secret::Secret;
@@ -76,6 +77,8 @@ pub(super) struct LogoutArguments {
 /// The accounts of a configuration, with the context that they need.
 pub(super) struct Accounts {
     config: Config,
+    /// The configuration as it is written.
+    text: String,
     environment: Arc<upstream::UpstreamContext>,
     tasks: Tasks,
     recorder: Recorder,
@@ -85,7 +88,8 @@ pub(super) struct Accounts {
 
 impl Accounts {
     pub(super) fn new(paths: &Paths, variables: Environment) -> Result<Self, Exit> {
-        let config = Config::load(paths, &variables)?;
+        let text = Config::text(paths, &variables)?;
+        let config = Config::parse(&text, &paths.config_file, &variables)?;
         telemetry::hide(&config.masker);
         let tasks = Tasks::new();
         let directory = paths.state_dir.join(DIRECTORY);
@@ -110,6 +114,7 @@ impl Accounts {
         Ok(Self {
             recorder: Recorder::new(config.clone(), paths),
             config,
+            text,
             environment: Arc::new(environment),
             tasks,
             directory,
@@ -122,10 +127,10 @@ impl Accounts {
     }
 
     /// Why the entry of a server in the configuration cannot be used.
-    fn unusable(&self, name: &str) -> Option<String> {
+    fn unusable(&self, WrittenEntry { name, key, .. }: &WrittenEntry) -> Option<String> {
         let is_read = |server: &ServerName| server.as_str() == name;
         let is_there = self.config.names.contains(name);
-        match self.config.faults.iter().find(|fault| fault.name == name) {
+        match self.config.faults.iter().find(|fault| fault.name == *key) {
             Some(fault) => Some(fault.fault.to_string()),
             // The faults of a disabled server are not kept.
             None if is_there && !self.config.servers.keys().any(is_read) => {
@@ -135,11 +140,16 @@ impl Accounts {
         }
     }
 
-    /// Deletes the logins at a server, also if its entry cannot be used. Returns whether there was one.
-    async fn forget(&self, name: &str) -> Result<bool, Exit> {
+    /// Deletes the logins at a server and at its identity provider, also if its entry cannot be used. Returns whether there was one.
+    async fn forget(&self, entry: &WrittenEntry) -> Result<bool, Exit> {
+        let provider = match &entry.provider {
+            Some(WrittenProvider::Known(issuer, client)) => Some((&**issuer, &**client)),
+            _ => None,
+        };
+        let is_wanted = at_server(&entry.name, provider);
         let forgotten = match self.variables().store() {
-            Some(store) => forget_shared(store.as_ref(), at_server(name)).await,
-            None => forget(&self.directory, at_server(name)).await,
+            Some(store) => forget_shared(store.as_ref(), is_wanted).await,
+            None => forget(&self.directory, is_wanted).await,
         };
         let forgotten = forgotten
             .map_err(|error| Exit::failed(format!("the login cannot be removed: {error}")))?;
@@ -372,23 +382,37 @@ pub(super) async fn log_out(
     accounts: &Accounts,
     output: &Output,
 ) -> Result<(), Exit> {
-    let name = &arguments.server;
-    // Without the values that its entry lacks, a login can be deleted, but not revoked.
-    let fault = accounts.unusable(name);
-    let (ended, provider) = if fault.is_some() {
-        let was_there = accounts.forget(name).await?;
-        let unrevoked = Vec::new();
-        (
-            LoggedOut {
+    let entry = WrittenEntry::of(&arguments.server, &accounts.text);
+    let name = &entry.name;
+    let mut fault = accounts.unusable(&entry);
+    let (ended, provider) = match fault.is_none().then(|| accounts.of(name)) {
+        Some(Ok(account)) => {
+            let ended = account.log_out().await.map_err(exit)?;
+            (ended, account.identity_provider().map(str::to_owned))
+        }
+        // Without its entry, or values that it lacks, a login can be deleted, but not revoked.
+        no_account => {
+            let was_there = accounts.forget(&entry).await?;
+            if let Some(Err(error)) = no_account {
+                if !was_there {
+                    return Err(error);
+                }
+                fault = Some(error.to_string());
+            }
+            let ended = LoggedOut {
                 was_there,
-                unrevoked,
-            },
-            None,
-        )
-    } else {
-        let account = accounts.of(name)?;
-        let ended = account.log_out().await.map_err(exit)?;
-        (ended, account.identity_provider().map(str::to_owned))
+                ..LoggedOut::default()
+            };
+            let provider = match &entry.provider {
+                Some(WrittenProvider::Known(issuer, _)) => Some(issuer.clone()),
+                Some(WrittenProvider::Unknown) => {
+                    output.note("a login at its identity provider is kept: `oauth.idp` of the entry needs a value that is not known");
+                    None
+                }
+                None => None,
+            };
+            (ended, provider)
+        }
     };
     let was_there = ended.was_there;
     if let Some(provider) = provider.filter(|_| was_there) {

@@ -65,6 +65,7 @@ mod undo;
 mod unknown;
 mod update;
 mod wrap;
+mod written_entry;
 
 use std::ffi::OsString;
 use std::future::Future;

@@ -259,6 +259,7 @@ fn kind_of_http(error: &HttpError) -> ErrorKind {
         | HttpError::Identity(_)
         | HttpError::Elsewhere { .. }
         | HttpError::Redirect { .. }
+        | HttpError::Endless { .. }
         | HttpError::NoEndpoint { .. } => ErrorKind::Unavailable,
         HttpError::Status { .. } => ErrorKind::Server,
         HttpError::TooLarge { .. } | HttpError::ContentType { .. } => ErrorKind::Answer,

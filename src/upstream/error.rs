@@ -447,6 +447,10 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
         AuthRequired::Refused => format!(
             "; the token is new, so perhaps the account has no access: `mcpzip login {server}` logs in with another one"
         ),
+        AuthRequired::Client => {
+            "; the token is new, so perhaps its client or account has no access there; a new login would get a token for the same ones"
+                .to_owned()
+        }
         AuthRequired::Scopes(scopes) => format!(
             "{login}, because the current login lacks the scopes {}",
             scopes.join(", ")

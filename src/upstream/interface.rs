@@ -209,9 +209,8 @@ impl Interface {
                 refused_redirect: None,
             });
         }
-        Err(self.own.error(HttpError::Redirect {
-            to: format!("`{}` more than {MOST_REDIRECTS} times", origin(&url)),
-        }))
+        let to = format!("`{}`", origin(&url));
+        Err(self.own.error(HttpError::Endless { to }))
     }
 
     fn forbidden(&self, url: &Url) -> CallError {

@@ -109,6 +109,7 @@ fn of_http(server: &ServerName, error: &HttpError) -> String {
         HttpError::Identity(_) => "was not asked in the name of this person".to_owned(),
         HttpError::Command(_) => "cannot be called: its `headers_command` failed".to_owned(),
         HttpError::Redirect { .. } => "redirects to another address".to_owned(),
+        HttpError::Endless { .. } => "redirects without end".to_owned(),
         HttpError::Elsewhere { .. } => "is described as being at another address".to_owned(),
         HttpError::TooLarge { .. } => "gave an answer over the size limit".to_owned(),
         HttpError::ContentType { .. } => "did not answer with JSON or an event stream".to_owned(),

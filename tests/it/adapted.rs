@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::http::{HttpServer, legacy};
 use crate::support::script::{answer, ask, echo, line, result};
 use crate::support::{Client, Server, Setup};
 
@@ -502,6 +503,39 @@ fn null_for_an_argument_with_a_default_gives_none_in_each_surface() {
     let mut client = direct(&setup);
     let _ = client.call("tracker__new_ticket", r#"{"title":"b","labels":null}"#);
     assert_eq!(got(&setup)["arguments"], full("b", &json!(["triage"])));
+    client.finish();
+}
+
+#[test]
+fn a_value_of_the_user_is_masked_in_an_error_that_is_cut_within_it() {
+    let properties = json!({ "k": { "type": "string" }, "own": { "type": "string" } });
+    let schema = json!({ "type": "object", "properties": properties });
+    let web = HttpServer::start(move |request, reply| match request.rpc() {
+        "tools/list" => {
+            let tools = json!([{ "name": "t", "inputSchema": schema }]);
+            reply.json(&request.answer(&json!({ "tools": tools })));
+        }
+        // A careless server repeats what it got, in a header, too.
+        "tools/call" => {
+            let arguments = &request.body["params"]["arguments"];
+            let said = format!("{} {}", arguments["own"], arguments["k"]);
+            let headers = format!("content-type: text/plain\r\nretry-after: {said}\r\n");
+            reply.whole("400 Bad Request", &headers, &said);
+        }
+        _ => legacy(request, reply),
+    });
+    let wanted = json!({ "t": { "arguments": { "k": { "fixed": "${THE_REPO}" } } } });
+    let entry = web.entry(json!({ "tools": { "override": wanted } }));
+    let mut client = Setup::new()
+        .variable("THE_REPO", SECRET)
+        .entry("web", &entry)
+        .connect();
+    for length in [1, 175, 185, 195] {
+        let arguments = json!({ "own": "x".repeat(length) }).to_string();
+        let answer = client.execute_with("web__t", &arguments).tool_error();
+        assert!(answer.contains("HTTP 400"), "{answer}");
+        assert!(!answer.contains(&SECRET[..4]), "{answer}");
+    }
     client.finish();
 }
 

@@ -226,6 +226,38 @@ fn a_redirect_to_the_same_origin_is_followed() {
 }
 
 #[test]
+fn a_redirect_that_is_not_followed_is_told_as_it_is() {
+    let long = format!("/{}", "x".repeat(1000));
+    for (status, location, words, others) in [
+        (
+            "301 Moved Permanently",
+            "/mcp/",
+            "/mcp/`, which is not followed: its URL in the configuration is out of date",
+            "without end",
+        ),
+        (
+            "301 Moved Permanently",
+            &*long,
+            "xxx…`, which is not followed",
+            &long,
+        ),
+        (
+            "308 Permanent Redirect",
+            "/mcp",
+            "redirects without end; the last redirect is to `http://",
+            "out of date",
+        ),
+    ] {
+        let header = format!("location: {location}\r\n");
+        let web = HttpServer::start(move |_, reply| reply.whole(status, &header, ""));
+        let mut client = client(&web, json!({}));
+        let text = client.execute("web__t").tool_error();
+        client.finish();
+        assert!(text.contains(words) && !text.contains(others), "{text}");
+    }
+}
+
+#[test]
 fn a_session_that_is_gone_is_opened_anew_once_for_all() {
     for (status, body) in [
         ("404 Not Found", ""),

@@ -115,6 +115,65 @@ fn one_login_at_the_provider_is_one_for_all_its_servers() {
     client.finish();
 }
 
+/// The files of logins in `setup`'s home whose names begin like this.
+fn records(setup: &Setup, start: &str) -> Vec<std::path::PathBuf> {
+    let files = std::fs::read_dir(setup.home().path("state/logins")).unwrap();
+    let paths = files.map(|file| file.unwrap().path());
+    let is_one = |path: &std::path::PathBuf| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with(start) && name.ends_with(".json")
+    };
+    paths.filter(is_one).collect()
+}
+
+#[test]
+fn a_logout_without_a_variable_ends_the_login_at_the_provider_or_says_that_it_does_not() {
+    let provider = IdentityProvider::start(Conduct::default());
+    let web = authority(Manner::default());
+    for issuer in [provider.issuer(), "${IDP}".to_owned()] {
+        let mut oauth = provider.oauth("${SECRET}");
+        oauth["idp"]["issuer"] = json!(issuer);
+        let without = web.setup(json!({ "oauth": oauth }));
+        let setup = without
+            .clone()
+            .variable("SECRET", SECRET)
+            .variable("IDP", &provider.issuer());
+        let _ = with_token(&setup, &provider.id_token()).code(0);
+        assert_eq!(records(&setup, "identity-provider-").len(), 1);
+        let ended = without.run(&["logout", "web"]).code(1);
+        assert_eq!(ended.json()["logged_out"], true, "{ended}");
+        let is_known = issuer != "${IDP}";
+        let told = match is_known {
+            true => format!("the login at {issuer} is removed, too"),
+            false => "a login at its identity provider is kept".to_owned(),
+        };
+        assert!(ended.stderr.contains(&told), "{ended}");
+        let kept = records(&setup, "identity-provider-").len();
+        assert_eq!(kept, usize::from(!is_known), "{ended}");
+        assert_eq!(records(&setup, "web-").len(), 0);
+    }
+}
+
+#[test]
+fn a_logout_says_that_a_login_at_the_provider_cannot_be_read() {
+    let provider = IdentityProvider::start(Conduct::default());
+    let web = authority(Manner::default());
+    let setup = one(&provider, &web);
+    let _ = with_token(&setup, &provider.id_token()).code(0);
+    // A login of another server of the provider, with a key that is not here.
+    std::fs::remove_file(&records(&setup, "web-")[0]).unwrap();
+    let record = &records(&setup, "identity-provider-")[0];
+    let text = std::fs::read_to_string(record).unwrap();
+    let mut text: Value = serde_json::from_str(&text).unwrap();
+    let sealed = json!({ "key": "k", "nonce": "n", "text": "t" });
+    text = json!({ "version": 2, "server": text["server"], "url": text["url"], "sealed": sealed });
+    std::fs::write(record, text.to_string()).unwrap();
+    let ended = setup.run(&["logout", "web"]).code(1);
+    assert_eq!(ended.json()["revoked"], false, "{ended}");
+    assert!(ended.stderr.contains("cannot be decrypted"), "{ended}");
+    assert!(!record.exists());
+}
+
 #[test]
 fn a_login_that_has_ended_goes_on_by_the_refresh_token_and_else_needs_a_person() {
     for refreshes in [true, false] {

@@ -100,6 +100,8 @@ fn a_secret_goes_to_the_configured_issuer_alone() {
             log_in(&setup);
         }
         assert_eq!(setup.connect().execute("web__t").text(), "fine", "{grant}");
+        let ended = setup.run(&["logout", "web"]).code(0).json();
+        assert_eq!(ended["revoked"], true, "{grant}: {ended}");
     }
 }
 
@@ -119,6 +121,28 @@ fn a_login_at_another_issuer_than_the_configured_one_is_not_renewed() {
     let text = home.connect().execute("web__t").tool_error();
     assert!(text.contains("mcpzip login web"), "{text}");
     assert_eq!(asked(&authority, "/one"), seen);
+}
+
+#[test]
+fn a_logout_sends_a_secret_to_the_configured_issuer_alone() {
+    let authority = authority();
+    let home = setup(&authority, json!({}));
+    log_in(&home);
+    let oauth = json!({
+        "client_id": "me",
+        "client_secret": "another-secret-of-two",
+        "issuer": authority.issuer("/two"),
+    });
+    let home = home.entry("web", &authority.web.entry(json!({ "oauth": oauth })));
+    let ended = home.run(&["logout", "web"]).code(1);
+    assert_eq!(ended.json()["revoked"], false, "{ended}");
+    assert!(
+        ended.stderr.contains("with its secret or key"),
+        "the reason: {ended}"
+    );
+    let requests = authority.web.requests();
+    let mut paths = requests.iter().map(|request| &*request.path);
+    assert!(!paths.any(|path| path.ends_with("/revoke")), "{requests:?}");
 }
 
 #[test]

@@ -824,6 +824,65 @@ fn a_logout_needs_no_variable_of_the_entry() {
         without.run(&["logout", "web"]).code(0).json()["logged_out"],
         false
     );
+    // Nor does it need a record that can be read.
+    log_in(&setup);
+    let (path, _) = records(&setup).pop().unwrap();
+    std::fs::write(path, "{\"version\": 1").unwrap();
+    let ended = without.run(&["logout", "web"]).code(1).json();
+    assert_eq!(ended["logged_out"], true, "{ended}");
+    assert_eq!(records(&setup).len(), 0);
+}
+
+#[test]
+fn a_logout_takes_either_name_of_a_server() {
+    let authority = Authority::start(Manner {
+        method: "client_secret_basic",
+        known: Some(("me", "hand-made-secret")),
+        ..Manner::default()
+    });
+    let oauth = json!({ "client_id": "me", "client_secret": "${SECRET}" });
+    let without = Setup::new()
+        .entry("my server", &authority.web.entry(json!({ "oauth": oauth })))
+        .variable("MCPZIP_BROWSER", "none");
+    let setup = without.clone().variable("SECRET", "hand-made-secret");
+    for (home, name, code) in [
+        (&without, "my server", 1),
+        (&without, "my-server", 1),
+        (&setup, "my server", 0),
+    ] {
+        let login = Login::start_with(&setup, &["login", "my-server"]);
+        login.browse();
+        let _ = login.end().code(0);
+        let ended = home.run(&["logout", name]).code(code);
+        assert_eq!(ended.json()["logged_out"], true, "{name}: {ended}");
+        assert_eq!(
+            ended.stderr.contains("needs the variable `SECRET`"),
+            code == 1,
+            "{name}: {ended}"
+        );
+        assert_eq!(records(&setup).len(), 0, "{name}");
+    }
+}
+
+#[test]
+fn a_logout_needs_no_entry_with_a_login() {
+    let authority = Authority::start(Manner::default());
+    let setup = authority.setup(json!({}));
+    let headers = json!({ "headers": { "Authorization": "Bearer sesame-open" } });
+    let with_header = setup.clone().entry("web", &authority.web.entry(headers));
+    let without = setup.clone().without("web").server("b", Server::new());
+    for (setup_without, reason) in [(&with_header, "`Authorization`"), (&without, "`web`")] {
+        log_in(&setup);
+        let ended = setup_without.run(&["logout", "web"]).code(1);
+        assert_eq!(ended.json()["logged_out"], true, "{ended}");
+        assert!(
+            ended.stderr.contains("were not revoked: ") && ended.stderr.contains(reason),
+            "{ended}"
+        );
+        assert_eq!(records(&setup).len(), 0);
+        let ended = setup_without.run(&["logout", "web"]).code(1);
+        assert!(ended.stdout.is_empty(), "{ended}");
+    }
 }
 
 #[test]
@@ -834,12 +893,15 @@ fn a_logout_says_which_tokens_stay_valid() {
             4,
             "`http://127.0.0.1:9/revoke`",
         ),
+        (json!("/one/nowhere"), 1, "/one` refused: HTTP 404"),
         (json!(null), 0, "revokes no tokens of this login"),
     ] {
-        let authority = Authority::start(Manner {
-            metadata: json!({ "revocation_endpoint": endpoint }),
-            ..Manner::default()
-        });
+        let authority = Authority::start(Manner::default());
+        let endpoint = match endpoint.as_str() {
+            Some(path) if path.starts_with('/') => json!(authority.issuer(path)),
+            _ => endpoint,
+        };
+        authority.state().manner.metadata = json!({ "revocation_endpoint": endpoint });
         let setup = authority.setup(json!({}));
         log_in(&setup);
         let ended = setup.run(&["logout", "web"]).code(code);
@@ -861,8 +923,19 @@ fn a_logout_says_which_tokens_stay_valid() {
 fn a_new_token_that_the_server_refuses_is_told_as_such() {
     let authority = Authority::start(Manner {
         life: Duration::ZERO,
+        method: "client_secret_basic",
+        known: Some(("me", "hand-made-secret")),
         ..Manner::default()
     });
+    // A machine's login has one account.
+    let oauth = json!({ "grant": "client_credentials", "client_id": "me", "client_secret": "hand-made-secret" });
+    let setup = authority.setup(json!({ "oauth": oauth }));
+    let text = setup.connect().execute("web__t").tool_error();
+    assert!(
+        text.contains("a new login would get a token for the same ones")
+            && !text.contains("mcpzip login"),
+        "{text}"
+    );
     let setup = authority.setup(json!({}));
     let login = Login::start(&setup, &[]);
     login.browse();

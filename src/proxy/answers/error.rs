@@ -504,8 +504,9 @@ fn after_http(error: &HttpError) -> &'static str {
             ..
         } => "call again later",
         HttpError::Identity(_) => "nothing was sent; tell the user",
-        HttpError::Login {
-            need: AuthRequired::Identity,
+        HttpError::Endless { .. }
+        | HttpError::Login {
+            need: AuthRequired::Identity | AuthRequired::Client,
             ..
         } => "tell the user",
         HttpError::Login { .. } => "call again when a person has done that",

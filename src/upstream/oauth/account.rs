@@ -15,10 +15,11 @@ use super::discovery::Authority;
 use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, wrong};
 use super::issuer::IssuerChange;
+use super::refusal::refusal;
 use super::scopes::add_scopes;
 use super::store::{Login, Record, Store};
 use super::token::{Token, TokenEndpoint};
-use crate::config::{self, Era, Grant, Remote, Transport, UpstreamIdentity};
+use crate::config::{self, Era, Grant, PrivateKey, Remote, Transport, UpstreamIdentity};
 use crate::mcp::Revision;
 use crate::text::chain;
 use crate::tool::ServerName;
@@ -142,9 +143,13 @@ impl Account {
             server: server.to_string(),
             reason: "has a URL that cannot be used".to_owned(),
         })?;
-        let (id, secret) = (&remote.oauth.client_id, &remote.oauth.client_secret);
-        let store = Store::new(vault, server, url.as_str(), account.as_deref())
-            .of_client(id.as_ref(), secret.as_ref());
+        let oauth = &remote.oauth;
+        let (id, secret) = (&oauth.client_id, &oauth.client_secret);
+        let store = Store::new(vault, server, url.as_str(), account.as_deref()).of_client(
+            id.as_ref(),
+            secret.as_ref(),
+            oauth.issuer.as_ref(),
+        );
         let (server, remote, context) = (server.clone(), remote.clone(), context.clone());
         Ok(Some(Self {
             server,
@@ -282,38 +287,52 @@ impl Account {
     /// When the file cannot be removed.
     pub(crate) async fn log_out(&self) -> Result<LoggedOut, LoginError> {
         let _lock = self.store.lock().await?;
-        let record = self.store.read().await;
-        let was_there = self.store.remove().await?;
+        // First, because it fails if another process is busy with that login.
         let mut ended = match self.identity_login()? {
             Some(identity) => identity.log_out().await?,
             None => LoggedOut::default(),
         };
-        ended.was_there |= was_there;
+        let record = self.store.read().await;
+        ended.was_there |= self.store.remove().await?;
         let fetcher = self.fetcher().await;
-        match record {
-            Ok(record) => {
-                for (issuer, login) in &record.logins {
-                    if login.is_public {
-                        fetcher.note_public();
-                    }
-                    ended.note(&self.server, self.revoke(&fetcher, issuer, login).await);
-                }
-            }
-            Err(error) => ended.note(&self.server, Err(error)),
-        }
+        self.revoke_all(&fetcher, record, &mut ended).await;
         Ok(ended)
     }
 
+    /// Revokes the logins of `record`, which is removed, and notes why tokens were not revoked: perhaps it cannot be read.
+    pub(super) async fn revoke_all(
+        &self,
+        fetcher: &MetadataFetcher<'_>,
+        record: Result<Record, LoginError>,
+        ended: &mut LoggedOut,
+    ) {
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => return ended.note(&self.server, Err(error)),
+        };
+        let oauth = &self.remote.oauth;
+        for (issuer, login) in &record.logins {
+            if login.is_public {
+                fetcher.note_public();
+            }
+            let is_in_use = record.is_in_use(oauth.issuer.as_deref(), issuer);
+            let key = oauth.private_key.as_ref().filter(|_| is_in_use);
+            let revoked = self.revoke(fetcher, issuer, login, key).await;
+            ended.note(&self.server, revoked);
+        }
+    }
+
     /// Revokes a login at its authorization server (RFC 7009); revoking the refresh token also revokes its access
-    /// tokens.
+    /// tokens. `key` is the client's, if it may be used there.
     ///
     /// # Errors
     /// When a token that may be valid is not revoked.
-    pub(super) async fn revoke(
+    async fn revoke(
         &self,
         fetcher: &MetadataFetcher<'_>,
         issuer: &str,
         login: &Login,
+        key: Option<&PrivateKey>,
     ) -> Result<(), LoginError> {
         let may_be_valid = |token: &&Token| token.refresh.is_some() || !token.is_over();
         let Some(token) = login.token.as_ref().filter(may_be_valid) else {
@@ -323,6 +342,10 @@ impl Account {
             let issuer = issuer.to_owned();
             return Err(LoginError::NoRevocation { issuer });
         };
+        if !client.is_able_to_sign(key) {
+            let issuer = issuer.to_owned();
+            return Err(LoginError::NoCredentials { issuer });
+        }
         let endpoint = parsed(endpoint)?;
         let (hint, token) = match &token.refresh {
             Some(refresh) => ("refresh_token", refresh),
@@ -332,8 +355,12 @@ impl Account {
             ("token", token.expose().clone()),
             ("token_type_hint", hint.to_owned()),
         ];
-        let authorization =
-            client.sign(issuer, self.remote.oauth.private_key.as_ref(), &mut fields);
+        let authorization = client.sign(issuer, key, &mut fields);
+        let is_secret = |name: &str| matches!(name, "token" | "client_secret" | "client_assertion");
+        let secrets = fields.iter().filter(|(name, _)| is_secret(*name));
+        let secrets = secrets.map(|(_, value)| value.clone().into());
+        let secrets = secrets.chain(client.secrets(authorization.as_ref()));
+        let secrets: Vec<_> = secrets.collect();
         let fields: Vec<(&str, &str)> = fields
             .iter()
             .map(|(name, value)| (*name, value.as_str()))
@@ -342,10 +369,11 @@ impl Account {
         if answer.status.is_success() {
             return Ok(());
         }
-        Err(wrong(
-            &endpoint,
-            format!("answered with HTTP {}", answer.status.as_u16()),
-        ))
+        if answer.status.is_server_error() {
+            let reason = format!("answered with HTTP {}", answer.status.as_u16());
+            return Err(wrong(&endpoint, reason));
+        }
+        Err(refusal(issuer, &answer, &secrets))
     }
 
     /// Logs in with the client's own credentials or an earlier login at the identity provider, at a person's request.

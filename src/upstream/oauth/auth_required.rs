@@ -18,6 +18,8 @@ pub(crate) enum AuthRequired {
     Renewal,
     /// Another account, or rights of this one: the token of its login is new, and refused.
     Refused,
+    /// Rights of our client or of the account, whose new token is refused: the entry decides which token a login gets.
+    Client,
     /// A login with more scopes.
     Scopes(Vec<String>),
     /// Nothing we can do: the login has all scopes that were asked for.
@@ -35,7 +37,7 @@ impl AuthRequired {
     pub(crate) const fn demand(&self) -> &'static str {
         match self {
             Self::Header => "refused the `Authorization` of its `headers`",
-            Self::Refused => "refused the token of its login",
+            Self::Refused | Self::Client => "refused the token of its login",
             _ => "requires a login",
         }
     }

@@ -184,6 +184,26 @@ impl Client {
         self.secret_ends.is_none_or(|end| end > now() + 60)
     }
 
+    /// Whether it has what its method of authentication needs, which may be `key`.
+    pub(super) fn is_able_to_sign(&self, key: Option<&PrivateKey>) -> bool {
+        match self.method {
+            AuthMethod::None => true,
+            AuthMethod::Basic | AuthMethod::Post => self.secret.is_some(),
+            AuthMethod::PrivateKey => key.is_some(),
+        }
+    }
+
+    /// The secrets of a request with this header, which a server may repeat: the header, the secret in it, and that as it is written
+    /// in a form.
+    pub(super) fn secrets(&self, authorization: Option<&HeaderValue>) -> Vec<Secret<String>> {
+        let header = authorization.and_then(|header| header.to_str().ok());
+        let header = header.map(|header| header.trim_start_matches("Basic ").to_owned());
+        let encoded = self.secret.as_ref();
+        let encoded = encoded.map(|secret| form_encoded(secret.expose()));
+        let texts = header.into_iter().chain(encoded).map(Secret::new);
+        texts.chain(self.secret.clone()).collect()
+    }
+
     /// Adds the client authentication to the fields of a token request, or returns the header for it.
     pub(super) fn sign(
         &self,
@@ -256,7 +276,7 @@ impl Authority {
 }
 
 /// A text as it is written in a form.
-pub(super) fn form_encoded(text: &str) -> String {
+fn form_encoded(text: &str) -> String {
     let mut url = Url::parse("http://form").expect("it is a URL");
     url.query_pairs_mut().append_key_only(text);
     url.query().unwrap_or_default().to_owned()

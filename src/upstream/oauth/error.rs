@@ -207,6 +207,14 @@ pub(crate) enum LoginError {
         /// The authorization server, or the server that gave the token.
         issuer: String,
     },
+    /// Tokens of a login cannot be revoked without the client's secret or key.
+    #[error(
+        "`{issuer}` revokes tokens only for a client with its secret or key, and the configuration has none for it"
+    )]
+    NoCredentials {
+        /// The authorization server.
+        issuer: String,
+    },
     /// There is no login to renew.
     #[error("there is no login that could be renewed")]
     NothingToRenew,

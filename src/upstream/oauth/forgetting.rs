@@ -1,4 +1,4 @@
-//! Removes the logins of people who have no token, invitation or grant any more, and those at a server whose entry cannot be
+//! Removes the logins of people who have no token, invitation or grant any more, and those at a server without an entry that can be
 //! used. This needs neither a server's entry nor a key, because a record's name identifies its person, its server and its URL.
 
 use std::collections::BTreeSet;
@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 
 use super::lock::lock_file;
-use super::store::is_record;
+use super::store::{is_of_person, is_of_server, name_at_provider};
 use crate::files;
 use crate::store::Records;
 
@@ -14,13 +14,18 @@ use crate::store::Records;
 pub(crate) fn of_people(accounts: &BTreeSet<String>) -> impl Fn(&str, &[u8]) -> bool {
     move |name, written| {
         let mut accounts = accounts.iter();
-        accounts.any(|account| is_record((name, written), Some(account.as_str()), None))
+        accounts.any(|account| is_of_person((name, written), account))
     }
 }
 
-/// Whether the record of a name is that of everyone at this server.
-pub(crate) fn at_server(server: &str) -> impl Fn(&str, &[u8]) -> bool {
-    move |name, written| is_record((name, written), None, Some(server))
+/// Whether the record of a name is that of everyone at this server, also if it is damaged, or at an identity provider: its issuer, and
+/// the id of mcpzip there.
+pub(crate) fn at_server(
+    server: &str,
+    provider: Option<(&str, &str)>,
+) -> impl Fn(&str, &[u8]) -> bool {
+    let provider = provider.map(|(issuer, client)| name_at_provider(issuer, client));
+    move |name, _| is_of_server(name, server) || provider.as_deref() == Some(name)
 }
 
 /// Removes the wanted logins, which are files of `directory`. Returns their number.

@@ -60,7 +60,11 @@ impl Account {
             store: self
                 .store
                 .of_provider(&provider.issuer, &provider.client_id)
-                .of_client(Some(&provider.client_id), provider.client_secret.as_ref()),
+                .of_client(
+                    Some(&provider.client_id),
+                    provider.client_secret.as_ref(),
+                    Some(&provider.issuer),
+                ),
             url,
         }))
     }
@@ -256,23 +260,21 @@ impl IdentityLogin<'_> {
     /// When the file cannot be removed.
     pub(super) async fn log_out(&self) -> Result<LoggedOut, LoginError> {
         let _lock = self.store.lock().await?;
-        let record = self.store.read().await.unwrap_or_default();
+        let mut record = self.store.read().await;
+        let was_there = self.store.remove().await?;
+        if let Ok(record) = &mut record {
+            // An ID token cannot be revoked.
+            let has_refresh = |token: &Token| token.refresh.is_some();
+            let logins = &mut record.logins;
+            logins.retain(|_, login| login.token.as_ref().is_some_and(has_refresh));
+        }
         let mut ended = LoggedOut {
-            was_there: self.store.remove().await?,
+            was_there,
             ..LoggedOut::default()
         };
         let fetcher = self.fetcher().await;
-        for (issuer, login) in &record.logins {
-            if login
-                .token
-                .as_ref()
-                .is_none_or(|token| token.refresh.is_none())
-            {
-                continue;
-            }
-            let revoked = self.account.revoke(&fetcher, issuer, login).await;
-            ended.note(&self.account.server, revoked);
-        }
+        let ending = self.account.revoke_all(&fetcher, record, &mut ended);
+        ending.await;
         Ok(ended)
     }
 

@@ -146,6 +146,7 @@ impl TokenSource {
             {
                 AuthRequired::Page(self.account.page())
             }
+            AuthRequired::Refused if self.account.logs_in_alone() => AuthRequired::Client,
             need => need,
         }
     }

@@ -14,6 +14,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::client::Client;
 use super::error::LoginError;
+use super::issuer::is_same;
 use super::place::Held;
 use super::token::Token;
 use super::vault::Vault;
@@ -30,6 +31,9 @@ const PERSONAL: u32 = 3;
 /// The name of the records of identity providers, in place of that of a server.
 const PROVIDER: &str = "identity-provider";
 
+/// The bytes of the hash in the name of a record of everyone. That of a person is longer.
+const SHARED: usize = 6;
+
 /// One server's record.
 #[derive(Debug, Clone)]
 pub(super) struct Store {
@@ -40,8 +44,16 @@ pub(super) struct Store {
     url: String,
     /// The identity of the person that it is of, if it is not that of everyone.
     person: Option<String>,
-    /// The id and the secret of the configured client: the secret is in each record that is read, and in none that is written.
-    configured: Option<(String, Secret<String>)>,
+    /// The configured client: its secret is in each record that is read, and in none that is written.
+    configured: Option<ConfiguredClient>,
+}
+
+/// A client whose secret the configuration has, and the authorization server that it is for, if the configuration names it.
+#[derive(Debug, Clone)]
+struct ConfiguredClient {
+    id: String,
+    secret: Secret<String>,
+    issuer: Option<String>,
 }
 
 /// The data about the logins at one server.
@@ -107,33 +119,52 @@ impl Record {
         self.pinned.as_deref().or(self.current.as_deref())
     }
 
+    /// Whether configured credentials may be sent to `issuer`: it is the `configured` one, or else the one that they belong to.
+    pub(super) fn is_in_use(&self, configured: Option<&str>, issuer: &str) -> bool {
+        let in_use = configured.or(self.pinned());
+        in_use.is_some_and(|in_use| is_same(in_use, issuer))
+    }
+
     /// The current token.
     pub(super) fn token(&self) -> Option<&Token> {
         self.login()?.1.token.as_ref()
     }
 }
 
+/// The URL in the record of the login at an identity provider. No server has a URL with a space.
+fn url_of_provider(issuer: &str, client: &str) -> String {
+    format!("{issuer} {client}")
+}
+
 /// The name of a record.
 fn name_of(server: &str, url: &str, person: Option<&str>) -> String {
     let (text, length) = match person {
-        None => (format!("{server}\n{url}"), 6),
+        None => (format!("{server}\n{url}"), SHARED),
         Some(person) => (format!("{server}\n{url}\n{person}"), 16),
     };
     let hash = HEXLOWER.encode(&Sha256::digest(text)[..length]);
     format!("{server}-{hash}")
 }
 
-/// Whether `written` is the record called `name`, of this person or of everyone, at this server or at any.
+/// Whether `written` is the record called `name`, of this person.
 #[cfg(feature = "cli")]
-pub(super) fn is_record(
-    (name, written): (&str, &[u8]),
-    person: Option<&str>,
-    at: Option<&str>,
-) -> bool {
+pub(super) fn is_of_person((name, written): (&str, &[u8]), person: &str) -> bool {
     let envelope = serde_json::from_slice(written);
-    envelope.is_ok_and(|Envelope { server, url, .. }| {
-        name == name_of(&server, &url, person) && at.is_none_or(|at| at == server)
-    })
+    envelope.is_ok_and(|Envelope { server, url, .. }| name == name_of(&server, &url, Some(person)))
+}
+
+/// Whether the record called `name` is that of everyone at this server, at any URL.
+#[cfg(feature = "cli")]
+pub(super) fn is_of_server(name: &str, server: &str) -> bool {
+    let rest = name.strip_prefix(server);
+    let hash = rest.and_then(|rest| rest.strip_prefix('-'));
+    hash.is_some_and(|hash| hash.len() == 2 * SHARED && HEXLOWER.decode(hash.as_bytes()).is_ok())
+}
+
+/// The name of the record of everyone at the identity provider `issuer`, where mcpzip is `client`.
+#[cfg(feature = "cli")]
+pub(super) fn name_at_provider(issuer: &str, client: &str) -> String {
+    name_of(PROVIDER, &url_of_provider(issuer, client), None)
 }
 
 impl Store {
@@ -154,16 +185,25 @@ impl Store {
         }
     }
 
-    /// The storage of the logins of a client whose `secret` the configuration has.
-    pub(super) fn of_client(self, id: Option<&String>, secret: Option<&Secret<String>>) -> Self {
+    /// The storage of the logins of a client whose `secret` the configuration has, for the authorization server `issuer`, if it names one.
+    pub(super) fn of_client(
+        self,
+        id: Option<&String>,
+        secret: Option<&Secret<String>>,
+        issuer: Option<&String>,
+    ) -> Self {
         let configured = id.cloned().zip(secret.cloned());
+        let configured = configured.map(|(id, secret)| ConfiguredClient {
+            id,
+            secret,
+            issuer: issuer.cloned(),
+        });
         Self { configured, ..self }
     }
 
     /// The storage of the login of `client` at the identity provider `issuer`, of the same person, which all servers share that name it.
     pub(super) fn of_provider(&self, issuer: &str, client: &str) -> Self {
-        // No server has a URL with a space.
-        let url = format!("{issuer} {client}");
+        let url = url_of_provider(issuer, client);
         let server = ServerName::new(PROVIDER).expect("it is a name");
         Self::new(&self.vault, &server, &url, self.person.as_deref())
     }
@@ -237,16 +277,19 @@ impl Store {
     /// A record with the secret of the configured client at the authorization server in use, or without it. Another one, where the same
     /// client was known before, never gets it.
     fn with_secret(&self, mut record: Record, has_secret: bool) -> Record {
-        let in_use = record.pinned().map(str::to_owned);
-        for (issuer, login) in &mut record.logins {
-            if let (Some(client), Some((id, secret))) = (&mut login.client, &self.configured)
-                && client.id == *id
+        let Some(configured) = &self.configured else {
+            return record;
+        };
+        let mut logins = std::mem::take(&mut record.logins);
+        for (issuer, login) in &mut logins {
+            if let Some(client) = &mut login.client
+                && client.id == configured.id
             {
-                let is_in_use = has_secret && in_use.as_ref() == Some(issuer);
-                client.secret = is_in_use.then(|| secret.clone());
+                let is_in_use = record.is_in_use(configured.issuer.as_deref(), issuer);
+                client.secret = (has_secret && is_in_use).then(|| configured.secret.clone());
             }
         }
-        record
+        Record { logins, ..record }
     }
 
     /// Prepares writing, so that data which cannot be obtained twice is written as soon as it arrives.

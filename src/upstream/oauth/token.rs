@@ -4,7 +4,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 use serde::{Deserialize, Serialize};
 
-use super::client::{Client, form_encoded};
+use super::client::Client;
 use super::error::LoginError;
 use super::fetcher::{MetadataFetcher, unusable};
 use super::now;
@@ -130,13 +130,6 @@ impl TokenEndpoint<'_> {
             fields.push(("resource", self.resource.to_owned()));
         }
         let authorization = self.client.sign(self.issuer, self.key, &mut fields);
-        // A server may repeat what it got: the header, the secret in it, and that as it is written in a form.
-        let header = authorization
-            .as_ref()
-            .and_then(|header| header.to_str().ok());
-        let header = header.map(|header| header.trim_start_matches("Basic ").to_owned());
-        let secret = self.client.secret.as_ref();
-        let encoded = secret.map(|secret| form_encoded(secret.expose()));
         let secrets: Vec<Secret<String>> = fields
             .iter()
             .filter(|(name, _)| {
@@ -153,8 +146,7 @@ impl TokenEndpoint<'_> {
                 )
             })
             .map(|(_, value)| value.clone().into())
-            .chain(secret.cloned())
-            .chain(header.into_iter().chain(encoded).map(Secret::new))
+            .chain(self.client.secrets(authorization.as_ref()))
             .collect();
         let mut fields: Vec<(&str, &str)> = fields
             .iter()

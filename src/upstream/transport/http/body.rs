@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
 use reqwest::{Response, StatusCode};
 
+use super::client::keeps_method;
 use super::error::{HttpError, words};
 use super::headers::origin;
 use crate::text::shortened;
@@ -100,21 +101,21 @@ pub(super) async fn next_chunk(response: &mut Response) -> reqwest::Result<Optio
     response.chunk().await
 }
 
-/// Describes an error response, with a quotation of its body after `masked`. Also returns the body if it may hold a
+/// Describes an error response, with quotations of it after `masked`. Also returns the body if it may hold a
 /// JSON-RPC error.
 pub(super) async fn refusal(
     response: Response,
     masked: impl Fn(&str) -> String,
 ) -> (HttpError, Option<Bytes>) {
     let status = response.status();
-    if let Some(to) = redirect(&response) {
-        return (HttpError::Redirect { to }, None);
+    if let Some(error) = redirect(&response, &masked) {
+        return (error, None);
     }
     let retry_after = response
         .headers()
         .get(RETRY_AFTER)
         .and_then(|value| value.to_str().ok())
-        .map(quoted);
+        .map(|value| quoted(&masked(value)));
     let is_json = content(&response) == Content::Json;
     let body = tokio::time::timeout(REFUSAL_TIME, whole(response, REFUSAL_LIMIT)).await;
     let body = body.ok().and_then(Result::ok).unwrap_or_default();
@@ -136,8 +137,8 @@ pub(super) async fn refusal(
     (error, is_json.then_some(body))
 }
 
-/// The target of a redirect that was not followed.
-fn redirect(response: &Response) -> Option<String> {
+/// The error for a redirect that was not followed.
+fn redirect(response: &Response, masked: impl Fn(&str) -> String) -> Option<HttpError> {
     let target = response
         .headers()
         .get(LOCATION)
@@ -146,13 +147,20 @@ fn redirect(response: &Response) -> Option<String> {
         .to_str()
         .ok()
         .and_then(|target| response.url().join(target).ok());
-    Some(target.map_or_else(
-        || "nowhere".to_owned(),
-        |target| match (origin(&target), origin(response.url())) {
-            (to, own) if to == own => format!("`{to}{}` without end", target.path()),
-            (to, _) => format!("`{to}`"),
-        },
-    ))
+    let Some(target) = target else {
+        let to = "nowhere".to_owned();
+        return Some(HttpError::Redirect { to });
+    };
+    let to = origin(&target);
+    if to != origin(response.url()) {
+        let to = format!("`{to}`");
+        return Some(HttpError::Redirect { to });
+    }
+    let to = format!("`{to}{}`", quoted(&masked(target.path())));
+    Some(match keeps_method(response.status()) {
+        true => HttpError::Endless { to },
+        false => HttpError::Redirect { to },
+    })
 }
 
 /// The words of an error response: the title of a web page, or the beginning of another text.

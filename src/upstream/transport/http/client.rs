@@ -181,18 +181,22 @@ fn is_local(url: &Url) -> bool {
     host == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether a redirect with this status keeps the method of the request. On one origin, only such redirects are followed.
+pub(super) fn keeps_method(status: StatusCode) -> bool {
+    matches!(
+        status,
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    )
+}
+
 /// Whether to follow a redirect: only to the same origin, because credentials are sent along, and only if the method
 /// stays.
 fn may_follow(attempt: &Attempt<'_>) -> bool {
-    let keeps_method = matches!(
-        attempt.status(),
-        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
-    );
     let stays = attempt
         .previous()
         .first()
         .is_some_and(|first| origin(first) == origin(attempt.url()));
-    keeps_method && stays && attempt.previous().len() <= MOST_REDIRECTS
+    keeps_method(attempt.status()) && stays && attempt.previous().len() <= MOST_REDIRECTS
 }
 
 #[cfg(test)]

@@ -50,12 +50,18 @@ pub(crate) enum HttpError {
     /// The request cannot be sent in the name of its person. Nothing was sent.
     #[error("is used in the name of each person, and {0}")]
     Identity(#[source] IdentityError),
-    /// It redirects to a place to which its credentials must not be sent.
+    /// It redirects to a place to which its credentials must not be sent, or in a way that changes the method.
     #[error(
         "redirects to {to}, which is not followed: its URL in the configuration is out of date"
     )]
     Redirect {
-        /// The origin of the redirect.
+        /// The origin, or the URL at its own origin.
+        to: String,
+    },
+    /// Its redirects were followed, and lead to another one again and again.
+    #[error("redirects without end; the last redirect is to {to}")]
+    Endless {
+        /// The URL.
         to: String,
     },
     /// A request would go to an origin that the entry does not name. Nothing was sent.

@@ -16,6 +16,7 @@ use super::error::{HttpError, unsent, words};
 use super::{body, headers};
 use crate::config::Remote;
 use crate::secret::Masker;
+use crate::telemetry;
 use crate::tool::ServerName;
 use crate::upstream::headers_command::{CommandHeaders, Helper};
 use crate::upstream::oauth::{AuthRequired, TokenSource};
@@ -321,7 +322,9 @@ impl HttpPeer {
         &self,
         response: Response,
     ) -> (HttpError, Option<Bytes>) {
-        let (error, body) = body::refusal(response, |said: &str| self.masked(said)).await;
+        // It is cut, so that a secret in it cannot be found later: it may have any of the configuration.
+        let masked = |said: &str| self.masked(&telemetry::masked(said));
+        let (error, body) = body::refusal(response, masked).await;
         let by_command = self
             .helper
             .as_ref()
