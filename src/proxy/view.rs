@@ -435,7 +435,11 @@ impl ViewSource {
 
 /// The part of `config` that is visible from `workspace`, computed once.
 fn scope<'a>(scopes: &'a mut Vec<Scope>, config: &Arc<Config>, workspace: &Workspace) -> &'a Scope {
-    let is_known = |scope: &Scope| Arc::ptr_eq(&scope.of, config) && scope.workspace == *workspace;
+    // Paths are compared part by part, and those of one session are the same list.
+    let is_known = |scope: &Scope| {
+        Arc::ptr_eq(&scope.of, config)
+            && (Arc::ptr_eq(&scope.workspace, workspace) || scope.workspace == *workspace)
+    };
     if let Some(known) = scopes.iter().position(is_known) {
         return &scopes[known];
     }

@@ -69,13 +69,13 @@ impl Relay {
             (Some(Err(refusal)), _) => return Ok(refusal),
             _ => {}
         }
-        // Only servers with the extension refuse a call for the lack of tasks.
-        let may_refuse = tool.server().capabilities().has_extension(TASKS);
-        if relayed.takes_task || !may_refuse {
-            return self.whole_request(server, relayed, context).await;
-        }
         match self.whole_request(server, relayed.clone(), context).await? {
-            ServerReply::Error(refusal) if needs_tasks(&refusal) => {
+            // Only servers with the extension refuse a call for the lack of tasks.
+            ServerReply::Error(refusal)
+                if !relayed.takes_task
+                    && needs_tasks(&refusal)
+                    && tool.server().capabilities().has_extension(TASKS) =>
+            {
                 Box::pin(self.call_and_wait(server, relayed, context)).await
             }
             reply => Ok(reply),
