@@ -590,7 +590,7 @@ impl Account {
                 server: self.server.to_string(),
                 reason: match challenge.wants_more_scopes() {
                     true => format!(
-                        "because it lacks the scopes {}",
+                        "because it needs the scopes {}",
                         challenge.scopes.join(", ")
                     ),
                     false => "perhaps because the account has no access".to_owned(),
