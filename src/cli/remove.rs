@@ -236,7 +236,7 @@ fn twin_hints(
 /// Tells which restrictions go with a removed entry, so that they are set again if the server comes back.
 fn gone_hint(name: &str, document: &Document) -> Option<String> {
     let gone = restrictions(document, name).into_iter();
-    // What is left restricts the server, and does not only say how it is reached.
+    // The others say how the server is reached, or whether it runs.
     let others = ["added_by", "base_url", "disabled", "oauth", "placement"];
     let gone = gone.filter(|(key, _)| !others.contains(key));
     let gone: Vec<String> = gone.map(|gone| shown_restriction(&gone)).collect();

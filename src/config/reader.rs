@@ -258,8 +258,8 @@ impl<'a> Members<'a> {
                     _ if OLDER.contains(&key.as_str()) => {
                         self.report.add(offset, ConfigWarning::Older { key });
                     }
-                    // A file of another client may have `"enabled": true`, which restricts nothing.
-                    Some(meant) if may_restrict(meant) && name != "enabled" => {
+                    // A file of another client may have `"enabled": true` or `"auth": false`, which restrict nothing.
+                    Some(meant) if may_restrict(meant) && !matches!(name, "auth" | "enabled") => {
                         let fault = EntryError::MisspeltRestriction { written, meant };
                         self.report.lose(offset, fault);
                     }

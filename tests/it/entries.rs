@@ -280,7 +280,7 @@ fn an_entry_that_replaces_another_one_keeps_its_restrictions() {
 #[test]
 fn what_restricts_a_remote_entry_stays_where_it_can_apply() {
     let restrictions = json!({
-        "identity": { "exchange": { "token_url": "https://t.example/token", "client_id": "i", "client_secret": "${SECRET}" } },
+        "identity": { "exchange": { "token_url": "https://t.example/token", "client_id": "i", "client_secret": "s3cr3t-of-i" } },
         "oauth": { "issuer": "https://i.example", "scopes": ["read"] }, "share": "session", "proxy": "none",
     });
     let url = "https://a.example/mcp";
@@ -292,7 +292,7 @@ fn what_restricts_a_remote_entry_stays_where_it_can_apply() {
         let told = run(&setup, &[&add[..], target].concat()).code(0);
         let config: Value = serde_json::from_str(&text(&setup)).unwrap();
         let hints = told.json()["hints"].to_string();
-        assert!(!hints.contains("SECRET"), "{hints}");
+        assert!(!hints.contains("s3cr3t"), "{hints}");
         for (key, value) in restrictions.as_object().unwrap() {
             let is_gone = gone.contains(&key.as_str());
             let now = &config["mcpServers"]["a"][key];
