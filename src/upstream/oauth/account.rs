@@ -595,6 +595,14 @@ impl Account {
                     ),
                     false => "perhaps because the account has no access".to_owned(),
                 },
+                // A new login would be of the same client or account.
+                another: match self.logs_in_alone() {
+                    true => String::new(),
+                    false => format!(
+                        "`mcpzip login {}` logs in with another account, and ",
+                        self.server
+                    ),
+                },
             }),
         }
     }

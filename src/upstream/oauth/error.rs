@@ -61,14 +61,15 @@ pub(crate) enum LoginError {
     },
     /// The server does not take the token of a login that has just been made.
     #[error(
-        "server `{server}` refuses the token of this login, {reason}; the login is kept: `mcpzip login {server}` logs in with another \
-         account, and `mcpzip logout {server}` removes it"
+        "server `{server}` refuses the token of this login, {reason}; the login is kept: {another}`mcpzip logout {server}` removes it"
     )]
     NotAccepted {
         /// The server.
         server: String,
         /// The reason, as a clause.
         reason: String,
+        /// The beginning of a sentence: how to log in with another account, if that is possible.
+        another: String,
     },
     /// A URL that must not be used.
     #[error("`{url}` is not used for a login: {reason}")]
