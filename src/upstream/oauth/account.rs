@@ -357,7 +357,7 @@ impl Account {
         ];
         let authorization = client.sign(issuer, key, &mut fields);
         let is_secret = |name: &str| matches!(name, "token" | "client_secret" | "client_assertion");
-        let secrets = fields.iter().filter(|(name, _)| is_secret(*name));
+        let secrets = fields.iter().filter(|(name, _)| is_secret(name));
         let secrets = secrets.map(|(_, value)| value.clone().into());
         let secrets = secrets.chain(client.secrets(authorization.as_ref()));
         let secrets: Vec<_> = secrets.collect();
