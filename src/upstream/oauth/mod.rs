@@ -44,9 +44,7 @@ mod stored_secret;
 mod token;
 mod vault;
 
-#[cfg(feature = "cli")]
-pub(crate) use account::LoggedOut;
-pub(crate) use account::{Account, LoginStatus};
+pub(crate) use account::{Account, LoggedOut, LoginStatus};
 pub(super) use address::AddressGuard;
 pub(crate) use auth_required::AuthRequired;
 pub(crate) use error::LoginError;
