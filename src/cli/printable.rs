@@ -88,7 +88,8 @@ pub(super) fn hidden_in(text: &str) -> Option<String> {
         let joins = matches!(c, '\u{200c}' | '\u{200d}')
             && !before.is_ascii()
             && rest.peek().is_some_and(|c| !c.is_ascii());
-        if is_hidden(c) && !joins && !matches!(c, '\n' | '\r' | '\t') && !found.contains(&c) {
+        let next = rest.peek().copied();
+        if hides(before, c, next) && !joins && !found.contains(&c) {
             found.push(c);
         }
         before = c;
@@ -100,13 +101,19 @@ pub(super) fn hidden_in(text: &str) -> Option<String> {
     (!names.is_empty()).then(|| names.join(", "))
 }
 
+/// Whether a character between these two hides something; line breaks and tabs do not.
+fn hides(before: char, c: char, next: Option<char>) -> bool {
+    is_hidden(c) && !matches!(c, '\n' | '\r' | '\t') || selects_nothing(before, c, next)
+}
+
 /// The part of `text` around its first hidden character, escaped.
 pub(super) fn around_hidden(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
-    let at = chars
-        .iter()
-        .position(|c| is_hidden(*c) && !matches!(c, '\n' | '\r' | '\t'))
-        .unwrap_or(0);
+    let is_first = |at: &usize| {
+        let before = at.checked_sub(1).map_or(' ', |before| chars[before]);
+        hides(before, chars[*at], chars.get(at + 1).copied())
+    };
+    let at = (0..chars.len()).find(is_first).unwrap_or(0);
     let (start, end) = (at.saturating_sub(30), (at + 40).min(chars.len()));
     let cut = |is_cut: bool| if is_cut { "…" } else { "" };
     let part: String = chars[start..end]

@@ -237,7 +237,7 @@ fn twin_hints(
 fn gone_hint(name: &str, document: &Document) -> Option<String> {
     let gone = restrictions(document, name).into_iter();
     // The others say how the server is reached, or whether it runs.
-    let others = ["added_by", "base_url", "disabled", "oauth", "placement"];
+    let others = ["base_url", "disabled", "oauth", "placement"];
     let gone = gone.filter(|(key, _)| !others.contains(key));
     let gone: Vec<String> = gone.map(|gone| shown_restriction(&gone)).collect();
     (!gone.is_empty()).then(|| {

@@ -77,18 +77,17 @@ pub(crate) fn with_options(text: &str) -> Cow<'_, str> {
 /// names `window`, if the person manages the gateway there and the command has a counterpart in it.
 pub(crate) fn without_commands<'t>(text: &'t str, window: Option<&str>) -> Cow<'t, str> {
     let (mut whole, mut rest) = (String::new(), text);
-    while let Some((at, name)) = next_command(rest) {
-        let (before, command) = rest.split_at(at);
-        let after = command[1..].find('`').map_or(command.len(), |end| end + 2);
+    while let Some((at, end, name)) = next_command(rest) {
+        let (before, after) = (&rest[..at], &rest[end..]);
         if name == SERVE {
             whole.push_str(before);
             whole.push_str("this gateway");
-            rest = &command[after..];
+            rest = after;
             continue;
         }
         let before = &before[..clause_begins(before)];
         whole.push_str(before);
-        rest = &command[after + clause_ends(&command[after..])..];
+        rest = &after[clause_ends(after)..];
         match window.filter(|_| IN_WINDOW.contains(&name)) {
             Some(window) if before.ends_with('(') => whole.push_str(&format!("in {window}")),
             Some(window) => whole.push_str(&format!("see {window}")),
@@ -103,14 +102,18 @@ pub(crate) fn without_commands<'t>(text: &'t str, window: Option<&str>) -> Cow<'
     Cow::Owned(whole)
 }
 
-/// The place of the next command in `text`, and the command's name.
-fn next_command(text: &str) -> Option<(usize, &str)> {
+/// The place of the next command in `text`, its end after the backtick, and the command's name. What no backtick closes in its line is text
+/// of a server.
+fn next_command(text: &str) -> Option<(usize, usize, &str)> {
     let mut places = text.match_indices(START).map(|(at, _)| at);
     places.find_map(|at| {
-        let command = &text[at + START.len()..];
-        let end = command.find([' ', '`']).unwrap_or(command.len());
+        let begin = at + START.len();
+        let end = begin + text[begin..].find(['`', '\n'])?;
+        let command = &text[begin..end];
         let is_command = command.starts_with(|c: char| c.is_ascii_lowercase() || c == '-');
-        is_command.then_some((at, &command[..end]))
+        let is_closed = text[end..].starts_with('`');
+        let name = command.split(' ').next().unwrap_or_default();
+        (is_command && is_closed).then_some((at, end + 1, name))
     })
 }
 
@@ -277,6 +280,11 @@ mod tests {
             (
                 "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
                 "mcpzip is `mcpzip`, `mcpzip 0.1` is older",
+                "",
+            ),
+            (
+                "it said `mcpzip open, a\nanother `line` stays",
+                "it said `mcpzip open, a\nanother `line` stays",
                 "",
             ),
         ] {

@@ -221,8 +221,8 @@ pub(crate) fn change_servers(
 /// The keys of a server that restrict it, with their values as JSON.
 pub(crate) fn restrictions(document: &Document, name: &str) -> Vec<(&'static str, String)> {
     let keys = keys::ENTRY.iter().map(|key| key.name);
-    // In an entry, `registry` is its origin.
-    let keys = keys.filter(|key| restricts(key) && *key != "registry");
+    // In an entry, `registry` is its origin, and who replaces an entry has added the new one.
+    let keys = keys.filter(|key| restricts(key) && !matches!(*key, "registry" | "added_by"));
     let value = |key| Some((key, document.get(&[SERVERS, name, key])?));
     keys.filter_map(value).collect()
 }
@@ -247,7 +247,7 @@ pub(crate) fn kept_restrictions(
         "include" | "exclude" => has_operations,
         "cli_depth" | "cli_only" => is_command_line,
         "cli_tools" => is_command_line && is_same,
-        "added_by" | "base_url" | "oauth" => is_same,
+        "base_url" | "oauth" => is_same,
         _ => true,
     };
     let mut kept = restrictions(document, name);

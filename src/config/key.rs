@@ -153,6 +153,11 @@ pub(super) fn may_restrict(key: &str) -> bool {
     restricts(key) || CARRIERS.contains(&key)
 }
 
+/// Whether programs write a key also if it has no value.
+pub(super) fn is_written_empty(key: &str) -> bool {
+    CARRIERS.contains(&key) || matches!(key, "base_url" | "proxy")
+}
+
 /// The keys of mcpzip 0.1, as paths, that this program does not have.
 pub(super) const OLDER: &[&str] = &[
     "gemini_api_key",

@@ -13,11 +13,22 @@ use jsonc_parser::common::Ranged;
 
 use super::duration;
 use super::error::{ConfigWarning, EntryError, Position, Warning};
-use super::key::{OLDER, Table, may_restrict, restricts};
+use super::key::{OLDER, Table, is_written_empty, may_restrict, restricts};
 use super::nearest::nearest;
 
 /// Above this, a number without a unit was probably meant as milliseconds, as in some clients.
 const MANY_SECONDS: u64 = 10_000;
+
+/// Whether a value is `null`, or an empty text, array or object.
+fn is_empty(value: &Value<'_>) -> bool {
+    match value {
+        Value::NullKeyword(_) => true,
+        Value::StringLit(text) => text.value.is_empty(),
+        Value::Array(items) => items.elements.is_empty(),
+        Value::Object(members) => members.properties.is_empty(),
+        Value::NumberLit(_) | Value::BooleanLit(_) => false,
+    }
+}
 
 /// A value and its position, in bytes from the start of the text.
 #[derive(Debug, Clone)]
@@ -128,7 +139,7 @@ impl Report {
     }
 
     /// Notes a fault that would lift a restriction.
-    fn lose(&self, offset: usize, fault: EntryError) {
+    pub(super) fn lose(&self, offset: usize, fault: EntryError) {
         self.lost.borrow_mut().push(At::new(offset, fault));
     }
 
@@ -259,7 +270,13 @@ impl<'a> Members<'a> {
                         self.report.add(offset, ConfigWarning::Older { key });
                     }
                     // A file of another client may have `"enabled": true` or `"auth": false`, which restrict nothing.
-                    Some(meant) if may_restrict(meant) && !matches!(name, "auth" | "enabled") => {
+                    // In an entry, `registry` is its origin, and programs write some keys without a value.
+                    Some(meant)
+                        if may_restrict(meant)
+                            && !matches!(name, "auth" | "enabled")
+                            && (self.scope.is_empty() || meant != "registry")
+                            && !(is_written_empty(meant) && is_empty(&property.value)) =>
+                    {
                         let fault = EntryError::MisspeltRestriction { written, meant };
                         self.report.lose(offset, fault);
                     }

@@ -80,8 +80,10 @@ impl Requests {
     }
 
     async fn send(&self, url: &str, request: RequestBuilder) -> Result<Value, RequestError> {
+        // A query may have a key.
+        let shown = || url.split(['?', '#']).next().unwrap_or_default().to_owned();
         let unreachable = |reason: String| RequestError::Unreachable {
-            url: url.to_owned(),
+            url: shown(),
             reason,
         };
         let answer = request.header("accept", "application/json").send().await;
@@ -89,7 +91,7 @@ impl Requests {
         let status = answer.status().as_u16();
         if status != 200 {
             return Err(RequestError::Status {
-                url: url.to_owned(),
+                url: shown(),
                 status,
             });
         }
@@ -100,7 +102,7 @@ impl Requests {
             body.map_err(|_| unreachable("the answer is too large, or broke off".to_owned()))?;
         let reason = "it is not JSON";
         serde_json::from_slice(&body.to_bytes()).map_err(|_| RequestError::Wrong {
-            url: url.to_owned(),
+            url: shown(),
             reason,
         })
     }

@@ -448,7 +448,7 @@ fn cure(server: &ServerName, error: &HttpError) -> String {
             "; the token is new, so perhaps the account has no access: `mcpzip login {server}` logs in with another one"
         ),
         AuthRequired::Client => {
-            "; the token is new, so perhaps its client or account has no access there; a new login would get a token for the same ones"
+            "; the token is new, so perhaps its client or account has no access there"
                 .to_owned()
         }
         AuthRequired::Scopes(scopes) => format!(

@@ -932,7 +932,7 @@ fn a_new_token_that_the_server_refuses_is_told_as_such() {
     let setup = authority.setup(json!({ "oauth": oauth }));
     let text = setup.connect().execute("web__t").tool_error();
     assert!(
-        text.contains("a new login would get a token for the same ones")
+        text.contains("perhaps its client or account has no access there")
             && !text.contains("mcpzip login"),
         "{text}"
     );

@@ -259,7 +259,13 @@ impl<'e> Reader<'e> {
 
     /// The key and value that switch it off; a switch that is not understood is one that is off.
     fn switch(&self) -> Option<(&'static str, &'e Node)> {
-        let switches = [("disabled", false), ("enabled", true)].into_iter();
+        let switches = [
+            ("disabled", false),
+            ("enabled", true),
+            ("isActive", true),
+            ("active", true),
+        ];
+        let switches = switches.into_iter();
         let mut written = switches.filter_map(|(key, on)| Some((key, on, self.entry.get(key)?)));
         let off = written.find(|(_, on, value)| ![Node::Null, Node::Flag(*on)].contains(value));
         off.map(|(key, _, value)| (key, value))

@@ -57,7 +57,7 @@ impl Tools {
         };
         let server = arguments.text("server").filter(|server| !server.is_empty());
         match self.search(view, &query, limit, server.as_deref()).await {
-            Ok(answer) => Reply::text(&view.advised(&answer.to_string())),
+            Ok(answer) => Reply::text(&answer.written(|own| view.advised(own).into_owned())),
             Err(error) => Reply::tool_error(&error.to_string()),
         }
     }
@@ -497,8 +497,10 @@ pub(crate) struct Found {
     pub text: String,
 }
 
-impl std::fmt::Display for SearchResult {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl SearchResult {
+    /// The result as text. `advised` suits the words of mcpzip to the reader: each reason alone, and never the texts of hits, which are
+    /// those of servers.
+    fn written(&self, advised: impl Fn(&str) -> String) -> String {
         let mut lines: Vec<String> = self.found.iter().map(|found| found.text.clone()).collect();
         if lines.is_empty() {
             lines.push(if self.is_blind && self.is_waiting {
@@ -516,12 +518,19 @@ impl std::fmt::Display for SearchResult {
                     list(&self.servers)
                 )
             });
-            lines.extend(waiting_text(&self.waiting));
+            lines.extend(waiting_text(&self.waiting).map(|text| advised(&text)));
         }
         if !self.missing.is_empty() {
-            lines.push(format!("Not searched: {}", list(&self.missing)));
+            let missing: Vec<String> = self.missing.iter().map(|one| advised(one)).collect();
+            lines.push(format!("Not searched: {}", list(&missing)));
         }
-        f.write_str(&lines.join("\n"))
+        lines.join("\n")
+    }
+}
+
+impl std::fmt::Display for SearchResult {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.written(str::to_owned))
     }
 }
 

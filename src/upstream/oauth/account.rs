@@ -596,9 +596,14 @@ impl Account {
                     false => "perhaps because the account has no access".to_owned(),
                 },
                 // A new login would be of the same client or account.
-                another: match self.logs_in_alone() {
-                    true => String::new(),
-                    false => format!(
+                another: match (self.logs_in_alone(), challenge.wants_more_scopes()) {
+                    (true, _) => String::new(),
+                    (false, true) => format!(
+                        "`mcpzip login {} --scopes {}` asks for them, and ",
+                        self.server,
+                        challenge.scopes.join(",")
+                    ),
+                    (false, false) => format!(
                         "`mcpzip login {}` logs in with another account, and ",
                         self.server
                     ),

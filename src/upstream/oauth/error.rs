@@ -68,7 +68,7 @@ pub(crate) enum LoginError {
         server: String,
         /// The reason, as a clause.
         reason: String,
-        /// The beginning of a sentence: how to log in with another account, if that is possible.
+        /// The beginning of a sentence: how to log in with another account or more scopes, if that is possible.
         another: String,
     },
     /// A URL that must not be used.
