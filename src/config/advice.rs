@@ -102,8 +102,8 @@ pub(crate) fn without_commands<'t>(text: &'t str, window: Option<&str>) -> Cow<'
     Cow::Owned(whole)
 }
 
-/// The place of the next command in `text`, its end after the backtick, and the command's name. What no backtick closes in its line is text
-/// of a server.
+/// The place of the next command in `text`, its end after the backtick, and the command's name. A command that no backtick closes in its line
+/// is text of a server.
 fn next_command(text: &str) -> Option<(usize, usize, &str)> {
     let mut places = text.match_indices(START).map(|(at, _)| at);
     places.find_map(|at| {

@@ -190,10 +190,7 @@ pub(super) fn read(root: &Value<'_>, report: &Report) -> Result<File, At<EntryEr
     let logs = members.read("logs", LogsEntry::read);
     let daemon = members.read("daemon", daemon);
     let http = members.read("http", |field| {
-        // A fault of the file, so that an edit with it changes nothing.
-        if let Err(fault) = foreign::refuse(field.object()?, HTTP, &[foreign::HTTP]) {
-            report.lose(fault.offset, fault.value);
-        }
+        foreign::refuse(field.object()?, HTTP, &[foreign::HTTP])?;
         HttpEntry::read(field)
     });
     let otlp = members.read("otlp", OtlpEntry::read);

@@ -139,7 +139,7 @@ impl Report {
     }
 
     /// Notes a fault that would lift a restriction.
-    pub(super) fn lose(&self, offset: usize, fault: EntryError) {
+    fn lose(&self, offset: usize, fault: EntryError) {
         self.lost.borrow_mut().push(At::new(offset, fault));
     }
 

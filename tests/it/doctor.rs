@@ -162,6 +162,7 @@ fn servers_are_asked_and_what_they_say_is_looked_through() {
             "odd",
             Server::new()
                 .entry(hidden)
+                .entry(r#"{"name":"list","description":"\u0416\ufe0f lists","inputSchema":{"type":"object"}}"#)
                 .tool("read-file", [echo()])
                 .tool("readFile", [echo()]),
         )
@@ -181,6 +182,7 @@ fn servers_are_asked_and_what_they_say_is_looked_through() {
         !what.contains('\u{202e}') && !what.contains('\u{1b}'),
         "{what:?}"
     );
+    assert!(what.contains("`list` has U+FE0F"), "{what}");
     assert_eq!(finding(&report, "tool-names-alike")["subject"], "odd");
     assert_eq!(
         finding(&report, "server-names-alike")["what"],

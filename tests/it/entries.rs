@@ -306,6 +306,10 @@ fn what_restricts_a_remote_entry_stays_where_it_can_apply() {
     // A secret is for one server.
     stays(&["https://b.example/mcp"], &["oauth"]);
     stays(&["--", "y"], &["identity", "oauth", "proxy"]);
+    // The new entry is the person's.
+    let setup = home(r#"{"mcpServers": {"a": {"command": "y", "added_by": "agent"}}}"#);
+    let _ = run(&setup, &["add", "a", "--force", "--no-check", "--", "y"]).code(0);
+    assert!(!text(&setup).contains("added_by"), "{}", text(&setup));
     let operations = r#"{"mcpServers": {"a": {"openapi": "https://a.example/1.json", "exclude": ["DELETE *"]}}}"#;
     let setup = home(operations);
     let next = "https://a.example/2.json";

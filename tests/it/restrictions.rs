@@ -85,7 +85,7 @@ const FREE: &[&str] = &[
     "server.max_concurrent",
     "server.era",
     "server.description",
-    "server.registry.*",
+    "server.registry*",
     "server.tools.without_asking",
 ];
 
@@ -210,7 +210,7 @@ fn no_key_that_restricts_can_be_misspelt_or_null() {
     let mut lifted = Vec::new();
     for path in restricting {
         let misspelt = with_key(path, |object, key| {
-            object.insert(format!("{key}x"), json!({}));
+            object.insert(format!("{key}x"), json!({ "a": 1 }));
         });
         let null = with_key(path, |object, key| {
             object.insert(key.to_owned(), Value::Null);
@@ -311,6 +311,7 @@ fn a_word_that_does_not_switch_on_is_taken_for_one_that_switches_off() {
         ("enabled", json!(0)),
         ("isActive", json!(false)),
         ("auth", json!("oauth")),
+        ("environment", json!({ "READ_ONLY": "1" })),
         (
             "tools",
             json!({ "override": { "t": { "argument": null } } }),
@@ -323,6 +324,12 @@ fn a_word_that_does_not_switch_on_is_taken_for_one_that_switches_off() {
         ("enabled", json!("true")),
         ("isActive", Value::Null),
         ("auth", json!(false)),
+        // Entries of README files have keys of other clients without a value.
+        ("registryUrl", json!("https://registry.example.com")),
+        ("working_directory", Value::Null),
+        ("baseUrl", json!("")),
+        ("environment", json!({})),
+        ("env_vars", json!([])),
         ("auth", json!("none")),
         ("tools", json!({ "override": { "t": { "name": null } } })),
     ] {
@@ -428,7 +435,13 @@ fn an_edit_that_would_lift_a_restriction_changes_nothing() {
         ("\"roles\":", "\"role\":", "did you mean `roles`"),
         ("\"roles\":", "\"roles\":null,\"$schema\":", "would lift"),
         ("\"audit\":", "\"audti\":", "did you mean `audit`"),
+        (
+            "\"http\":{",
+            "\"http\":{\"security\":{\"tokens\":true},",
+            "`http.security`",
+        ),
     ] {
+        assert!(text.contains(key), "{key}: {text}");
         setup.save_text(&text.replacen(key, written, 1));
         gateway.process().wait_for_stderr(said);
         for tool in ["git__push", "vault__read"] {
@@ -445,7 +458,7 @@ fn an_edit_that_would_lift_a_restriction_changes_nothing() {
     }
     // All lines are there, also those of calls after the edit that would have ended the log.
     let log = setup.run(&["audit", "--json"]).code(0).stdout;
-    assert_eq!(log.matches("\"tool\":\"log\"").count(), 3, "{log}");
+    assert_eq!(log.matches("\"tool\":\"log\"").count(), 4, "{log}");
 }
 
 #[test]

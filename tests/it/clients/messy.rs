@@ -201,7 +201,7 @@ fn forms_of_other_clients_are_understood() {
             "http": {"httpUrl": "https://h.example/mcp"},
             "sse": {"type": "sse", "url": "https://e.example/sse", "headers": {}},
             "list": {"command": ["npx", "-y", "l"], "args": ["more"], "environment": {"A": 1, "B": true}},
-            "off": {"command": "o", "enabled": false},
+            "off": {"command": "o", "isActive": false},
             "gone": {"command": "g", "disabled": true, "cwd": "/srv", "unknown": {"a": []}, "dev": 1}
         }}"#,
     )

@@ -16,7 +16,7 @@ use crate::support::authority::{self, Authority, Manner, get, location};
 use crate::support::gateway::{Call, Gateway};
 use crate::support::http::{HttpServer, Reply, Request};
 use crate::support::identity_provider::{Conduct, IdentityProvider};
-use crate::support::{Setup, until};
+use crate::support::{Server, Setup, until};
 
 /// A server that tells each person apart, and notes what crosses from one to another.
 struct Apart {
@@ -824,6 +824,9 @@ fn people_read_whom_to_ask_about_a_server_and_no_command() {
             "bad",
             r#"{ "command": "bad", "env": { "K": "${NO_SUCH}" } }"#,
         )
+        // Without a closing backtick, this would reach into the text of the next server.
+        .server("evil", Server::new().entry(r#"{ "name": "a", "description": "Reads nonsense quickly with `mcpzip x fast", "inputSchema": {} }"#))
+        .server("good", Server::new().entry(r#"{ "name": "b", "description": "Reads nonsense in `p`; see `mcpzip doctor`.", "inputSchema": {} }"#))
         .setting("expose", json!({ "prompts": true }));
     authority::log_in(&setup);
     let anna = token(&setup, &["anna", "--role", "all"]);
@@ -849,7 +852,13 @@ fn people_read_whom_to_ask_about_a_server_and_no_command() {
     // An entry of the configuration cannot be used.
     let unset = "set it where mcpzip is started, ask who runs this gateway, or write";
     asks(&execute(&gateway, "bad__t", &anna), unset);
-    asks(&search(&gateway, "nonsense", &anna), unset);
+    until("the tools to be found", || {
+        let found = search(&gateway, "nonsense", &anna);
+        let has = |text: &str| found.contains(text);
+        let is_whole =
+            has("with `mcpzip x fast") && has("good__b") && has("in `p`; see `mcpzip doctor`");
+        (is_whole && has(unset)).then_some(())
+    });
     for tool in ["mcpzip__status", "mcpzip__servers"] {
         asks(&execute(&gateway, tool, &anna), unset);
     }
