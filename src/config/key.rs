@@ -88,7 +88,7 @@ pub(super) const fn with_default(
 
 /// The keys without which more is permitted, less is recorded, or data goes elsewhere, wherever one stands. One that is misspelt, `null` or
 /// there twice is a fault of the server's entry that it is in, else of the file: to go on without it would lift what it restricts. Objects that
-/// refuse unknown keys do so for all of their own keys.
+/// refuse unknown keys do so for all of their own keys. A misspelt key of [`is_written_empty`] without a value is none.
 pub(super) const RESTRICTIONS: &[&str] = &[
     "clients",
     "profiles",
@@ -139,8 +139,8 @@ pub(super) const RESTRICTIONS: &[&str] = &[
     "syslog",
 ];
 
-/// The keys whose values may restrict a server, as `--read-only` among its arguments does. One that is misspelt or there twice is a fault, too;
-/// `null` is not, because programs write it for an empty value.
+/// The keys whose values may restrict a server, as `--read-only` among its arguments does. One that is misspelt and has a value, or is there twice, is a fault,
+/// too; `null` is not, because programs write it for an empty value.
 const CARRIERS: &[&str] = &["args", "env", "cwd", "headers"];
 
 /// Whether a key is one of [`RESTRICTIONS`].
@@ -153,7 +153,7 @@ pub(super) fn may_restrict(key: &str) -> bool {
     restricts(key) || CARRIERS.contains(&key)
 }
 
-/// Whether programs write a key also if it has no value.
+/// Whether programs write a key, or one of a similar name, also if it has no value.
 pub(super) fn is_written_empty(key: &str) -> bool {
     CARRIERS.contains(&key) || matches!(key, "base_url" | "proxy")
 }

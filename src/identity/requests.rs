@@ -31,6 +31,11 @@ pub(super) enum RequestError {
     Certificates(String),
 }
 
+/// A URL in an error: without its query, which may have a key.
+fn shown(url: &str) -> String {
+    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+}
+
 /// Sends requests to one issuer, and follows no redirect: the issuer names its own URLs.
 #[derive(Debug)]
 pub(super) struct Requests {
@@ -80,10 +85,8 @@ impl Requests {
     }
 
     async fn send(&self, url: &str, request: RequestBuilder) -> Result<Value, RequestError> {
-        // A query may have a key.
-        let shown = || url.split(['?', '#']).next().unwrap_or_default().to_owned();
         let unreachable = |reason: String| RequestError::Unreachable {
-            url: shown(),
+            url: shown(url),
             reason,
         };
         let answer = request.header("accept", "application/json").send().await;
@@ -91,7 +94,7 @@ impl Requests {
         let status = answer.status().as_u16();
         if status != 200 {
             return Err(RequestError::Status {
-                url: shown(),
+                url: shown(url),
                 status,
             });
         }
@@ -102,7 +105,7 @@ impl Requests {
             body.map_err(|_| unreachable("the answer is too large, or broke off".to_owned()))?;
         let reason = "it is not JSON";
         serde_json::from_slice(&body.to_bytes()).map_err(|_| RequestError::Wrong {
-            url: shown(),
+            url: shown(url),
             reason,
         })
     }
@@ -125,7 +128,7 @@ impl Requests {
             .redirect(Policy::none())
             .referer(false);
         let builder = self.network.with_proxies(builder);
-        let none = || RequestError::Certificates(url.to_owned());
+        let none = || RequestError::Certificates(shown(url));
         let builder = if is_plain {
             tls::plain(builder)
         } else {

@@ -773,7 +773,7 @@ fn a_rule_for_all_servers_comes_over_with_a_server_that_gets_another_name() {
 fn what_the_file_of_another_program_switches_off_or_restricts_is_not_on_here() {
     let off = r#"{"mcpServers": {
         "a": {"command": "a", "disabled": true}, "b": {"command": "b", "enabled": false},
-        "c": {"command": "c", "quarantined": true}, "e": {"command": "e", "disabled": "true"}, "d": {"command": "d", "disabled": false, "disabledTools": [], "enabled_tools": null}
+        "c": {"command": "c", "quarantined": true}, "e": {"command": "e", "disabled": "true"}, "f": {"command": "f", "isActive": false}, "d": {"command": "d", "disabled": false, "disabledTools": [], "enabled_tools": null}
     }}"#;
     let home = Home::with(AVELINO, off);
     home.migrate(&["avelino"]);
@@ -783,6 +783,7 @@ fn what_the_file_of_another_program_switches_off_or_restricts_is_not_on_here() {
         ("b", true),
         ("c", true),
         ("e", true),
+        ("f", true),
         ("d", false),
     ] {
         let disabled = servers[name]["disabled"].as_bool().unwrap_or(false);

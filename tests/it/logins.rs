@@ -348,6 +348,25 @@ fn a_kill_in_the_middle_of_writing_loses_nothing() {
 }
 
 #[test]
+fn a_login_that_lacks_scopes_is_told_so_and_the_next_one_asks_for_them() {
+    let authority = Authority::start(Manner {
+        has_no_access: true,
+        needed: &["write"],
+        ..Manner::default()
+    });
+    let setup = authority.setup(json!({}));
+    let login = Login::start(&setup, &[]);
+    login.browse();
+    let refused = login.end().code(1).stderr;
+    assert!(
+        refused.contains("because it needs the scopes write")
+            && refused.contains("`mcpzip login web` asks for them, too"),
+        "{refused}"
+    );
+    assert_eq!(log_in(&setup)["scopes"], json!(["basic", "write"]));
+}
+
+#[test]
 fn missing_scopes_are_told_and_asked_for_with_the_earlier_ones() {
     let authority = Authority::start(Manner {
         needed: &["write"],

@@ -512,7 +512,9 @@ impl DraftServer {
             let value = written.get(&key).unwrap_or(&Node::Null);
             let is_off = match key.as_str() {
                 "disabled" | "quarantined" => !matches!(value, Node::Flag(false) | Node::Null),
-                "enabled" => !matches!(value, Node::Flag(true) | Node::Null),
+                "enabled" | "isActive" | "active" => {
+                    !matches!(value, Node::Flag(true) | Node::Null)
+                }
                 _ => false,
             };
             if is_off {

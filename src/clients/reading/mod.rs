@@ -27,6 +27,8 @@ const QUIET_KEYS: &[&str] = &[
     "args",
     "disabled",
     "enabled",
+    "isActive",
+    "active",
     "timeout",
     "tool_timeout_sec",
     "description",
@@ -57,6 +59,8 @@ const QUIET_KEYS: &[&str] = &[
 const HARMLESS_KEYS: &[&str] = &[
     "disabled",
     "enabled",
+    "isActive",
+    "active",
     "required",
     "timeout",
     "tool_timeout_sec",

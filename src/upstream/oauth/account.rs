@@ -586,29 +586,31 @@ impl Account {
         }
         match self.probe(token).await? {
             None => Ok(()),
-            Some(challenge) => Err(LoginError::NotAccepted {
-                server: self.server.to_string(),
-                reason: match challenge.wants_more_scopes() {
-                    true => format!(
-                        "because it needs the scopes {}",
-                        challenge.scopes.join(", ")
-                    ),
-                    false => "perhaps because the account has no access".to_owned(),
-                },
-                // A new login would be of the same client or account.
-                another: match (self.logs_in_alone(), challenge.wants_more_scopes()) {
-                    (true, _) => String::new(),
-                    (false, true) => format!(
-                        "`mcpzip login {} --scopes {}` asks for them, and ",
-                        self.server,
-                        challenge.scopes.join(",")
-                    ),
-                    (false, false) => format!(
-                        "`mcpzip login {}` logs in with another account, and ",
-                        self.server
-                    ),
-                },
-            }),
+            Some(challenge) => {
+                let needs_scopes = challenge.wants_more_scopes();
+                if needs_scopes {
+                    self.note(&challenge.scopes, None).await?;
+                }
+                let next = match needs_scopes {
+                    true => "asks for them, too",
+                    false => "logs in with another account",
+                };
+                Err(LoginError::NotAccepted {
+                    server: self.server.to_string(),
+                    reason: match needs_scopes {
+                        true => format!(
+                            "because it needs the scopes {}",
+                            challenge.scopes.join(", ")
+                        ),
+                        false => "perhaps because the account has no access".to_owned(),
+                    },
+                    // For such a client, a new login would not differ.
+                    another: match self.logs_in_alone() {
+                        true => String::new(),
+                        false => format!("`mcpzip login {}` {next}, and ", self.server),
+                    },
+                })
+            }
         }
     }
 

@@ -30,7 +30,7 @@ pub(crate) struct Manner {
     pub(crate) life: Duration,
     /// The scopes that a call of the tool `t` requires, and whether the first 401 names them.
     pub(crate) needed: &'static [&'static str],
-    /// Whether the MCP server refuses its own tokens, as for an account without access.
+    /// Whether the MCP server refuses its own tokens, as for an account without access; with `needed`, those that lack a scope.
     pub(crate) has_no_access: bool,
     /// The method of client authentication.
     pub(crate) method: &'static str,
@@ -347,10 +347,11 @@ fn mcp(state: &Mutex<State>, origin: &str, request: &Request, reply: &mut Reply)
             &format!("not good: {}", token.unwrap_or("nothing")),
         );
     };
-    if has_no_access {
+    if has_no_access && needed.is_empty() {
         return reply.whole("403 Forbidden", "", "no seat for you");
     }
-    let is_tool = request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
+    let is_tool =
+        has_no_access || request.rpc() == "tools/call" && request.body["params"]["name"] == "t";
     if is_tool && needed.iter().any(|scope| !scopes.contains(*scope)) {
         let wanted = needed.join(" ");
         let headers = format!(
