@@ -21,19 +21,19 @@ const LARGEST: usize = 256 * 1024;
 /// Why an issuer gives no answer.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum RequestError {
-    #[error("`{url}` cannot be reached: {reason}")]
+    #[error("`{}` cannot be reached: {reason}", shown(url))]
     Unreachable { url: String, reason: String },
-    #[error("`{url}` answered with HTTP {status}")]
+    #[error("`{}` answered with HTTP {status}", shown(url))]
     Status { url: String, status: u16 },
-    #[error("the answer of `{url}` is not understood: {reason}")]
+    #[error("the answer of `{}` is not understood: {reason}", shown(url))]
     Wrong { url: String, reason: &'static str },
-    #[error("this machine has no certificates to trust for `{0}`")]
+    #[error("this machine has no certificates to trust for `{}`", shown(.0))]
     Certificates(String),
 }
 
 /// A URL in an error: without its query, which may have a key.
-fn shown(url: &str) -> String {
-    url.split(['?', '#']).next().unwrap_or_default().to_owned()
+fn shown(url: &str) -> &str {
+    url.split(['?', '#']).next().unwrap_or_default()
 }
 
 /// Sends requests to one issuer, and follows no redirect: the issuer names its own URLs.
@@ -86,7 +86,7 @@ impl Requests {
 
     async fn send(&self, url: &str, request: RequestBuilder) -> Result<Value, RequestError> {
         let unreachable = |reason: String| RequestError::Unreachable {
-            url: shown(url),
+            url: url.to_owned(),
             reason,
         };
         let answer = request.header("accept", "application/json").send().await;
@@ -94,7 +94,7 @@ impl Requests {
         let status = answer.status().as_u16();
         if status != 200 {
             return Err(RequestError::Status {
-                url: shown(url),
+                url: url.to_owned(),
                 status,
             });
         }
@@ -105,7 +105,7 @@ impl Requests {
             body.map_err(|_| unreachable("the answer is too large, or broke off".to_owned()))?;
         let reason = "it is not JSON";
         serde_json::from_slice(&body.to_bytes()).map_err(|_| RequestError::Wrong {
-            url: shown(url),
+            url: url.to_owned(),
             reason,
         })
     }
@@ -128,7 +128,7 @@ impl Requests {
             .redirect(Policy::none())
             .referer(false);
         let builder = self.network.with_proxies(builder);
-        let none = || RequestError::Certificates(shown(url));
+        let none = || RequestError::Certificates(url.to_owned());
         let builder = if is_plain {
             tls::plain(builder)
         } else {
@@ -137,5 +137,34 @@ impl Requests {
         };
         let client = builder.build().map_err(|_| none())?;
         Ok(kept.get_or_init(|| client).clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_error_shows_the_query_of_a_url() {
+        let url = || "https://a.example/i?key=a-secret#x".to_owned();
+        let reason = "it is not JSON";
+        for error in [
+            RequestError::Unreachable {
+                url: url(),
+                reason: String::new(),
+            },
+            RequestError::Status {
+                url: url(),
+                status: 500,
+            },
+            RequestError::Wrong { url: url(), reason },
+            RequestError::Certificates(url()),
+        ] {
+            let said = error.to_string();
+            assert!(
+                said.contains("`https://a.example/i`") && !said.contains("a-secret"),
+                "{said}"
+            );
+        }
     }
 }

@@ -134,7 +134,7 @@ pub(super) fn onward(server: &str, issuer: &str, url: &str) -> Response {
     page(StatusCode::OK, &html)
 }
 
-/// The page after a logout that has not ended everything, with what is left.
+/// The page after a logout that left tokens valid; `left` says which, and why.
 pub(super) fn logged_out(server: &str, left: &str) -> Response {
     let html = format!(
         "<p>You are logged out of <b>{}</b> here.</p><p class=problem>But {}.</p><p><a href=\"../logins\">Go back</a></p>",
